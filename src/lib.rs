@@ -1,0 +1,24 @@
+//! punctual: durable timers for Kafka, fired exactly once and never early.
+//!
+//! The modules stand in the order of their layers; each names itself and lower ones only (`tests/tidy.rs`).
+
+pub mod position;
+pub mod time;
+
+pub mod timer;
+
+pub mod wire;
+
+pub mod log;
+pub mod store;
+
+pub mod task;
+
+pub mod worker;
+
+pub mod config;
+pub mod telemetry;
+
+pub mod admin;
+pub mod cli;
+pub mod service;

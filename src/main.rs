@@ -1,0 +1,3 @@
+//! The `punctual` binary.
+
+fn main() {}

@@ -1,0 +1,117 @@
+//! Instants and clocks, the lowest layer.
+//!
+//! Owns [`Timestamp`], the [`Clock`] seam and the [`guard`] that decides whether a clock reading may be trusted.
+//! Never does I/O other than reading the clock of the host, and that only in [`system`].
+//! Keeps: arithmetic on instants is checked; nothing wraps or saturates in silence.
+
+pub mod guard;
+pub mod system;
+
+use std::fmt;
+use std::time::Duration;
+
+/// An instant in UTC: milliseconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+/// Why a text is not an instant.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("`{text}` is not an RFC 3339 instant such as 2026-12-01T09:00:00.250Z: {reason}")]
+pub struct ParseTimestampError {
+    text: String,
+    reason: String,
+}
+
+impl Timestamp {
+    /// The last instant that RFC 3339 can write: 9999-12-31T23:59:59.999Z.
+    pub const MAX: Self = Self(253_402_300_799_999);
+    /// The epoch, 1970-01-01T00:00:00Z.
+    pub const EPOCH: Self = Self(0);
+
+    /// Returns the instant `millis` milliseconds after the epoch.
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// Returns the milliseconds since the epoch.
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// Returns the instant `duration` later, or `None` beyond [`Timestamp::MAX`].
+    pub fn checked_add(self, duration: Duration) -> Option<Self> {
+        let millis = i64::try_from(duration.as_millis()).ok()?;
+        self.checked_add_millis(millis)
+    }
+
+    /// Returns the instant `millis` milliseconds later, or `None` beyond [`Timestamp::MAX`].
+    pub fn checked_add_millis(self, millis: i64) -> Option<Self> {
+        let sum = self.0.checked_add(millis)?;
+        (sum <= Self::MAX.0).then_some(Self(sum))
+    }
+
+    /// Returns the time from `earlier` to `self`, zero if `earlier` is not earlier.
+    pub fn since(self, earlier: Self) -> Duration {
+        let millis = self.0.saturating_sub(earlier.0).max(0);
+        Duration::from_millis(millis.unsigned_abs())
+    }
+
+    /// Parses an RFC 3339 instant. An instant finer than a millisecond is rounded **up**, so that nothing fires early.
+    ///
+    /// # Errors
+    /// When the text is not an instant with an offset (`Z` or `+02:00`), or lies outside years 1970 to 9999.
+    pub fn parse(text: &str) -> Result<Self, ParseTimestampError> {
+        let error = |reason: String| ParseTimestampError { text: text.chars().take(64).collect(), reason };
+        let parsed: jiff::Timestamp = text.parse().map_err(|e: jiff::Error| error(e.to_string()))?;
+        let nanos = parsed.as_nanosecond();
+        let floor = nanos.div_euclid(1_000_000);
+        let millis = if nanos.rem_euclid(1_000_000) > 0 { floor + 1 } else { floor };
+        match i64::try_from(millis) {
+            Ok(millis) if (0..=Self::MAX.0).contains(&millis) => Ok(Self(millis)),
+            Ok(_) | Err(_) => Err(error("outside the years 1970 to 9999".to_owned())),
+        }
+    }
+}
+
+/// RFC 3339 with milliseconds: `2026-12-01T09:00:00.250Z`. An instant that RFC 3339 cannot write shows as its milliseconds.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_millisecond(self.0) {
+            Ok(instant) => write!(f, "{instant:.3}"),
+            Err(_) => write!(f, "{} ms since the epoch", self.0),
+        }
+    }
+}
+
+/// What tells the time. The host implements it once; the simulator and the tests implement it by hand.
+pub trait Clock {
+    /// Returns the wall clock.
+    fn wall(&self) -> Timestamp;
+    /// Returns the time since the machine started, suspended time included; it never steps.
+    fn boot(&self) -> Duration;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finer_instant_rounds_up() {
+        assert_eq!(Timestamp::parse("2026-12-01T09:00:00.2500001Z").unwrap().to_string(), "2026-12-01T09:00:00.251Z");
+        assert_eq!(Timestamp::parse("2026-12-01T11:00:00.250+02:00").unwrap().to_string(), "2026-12-01T09:00:00.250Z");
+    }
+
+    #[test]
+    fn an_instant_without_offset_is_refused() {
+        assert!(Timestamp::parse("2026-12-01T09:00:00").is_err(), "no offset");
+        assert!(Timestamp::parse("1969-12-31T23:59:59Z").is_err(), "before the epoch");
+        assert!(Timestamp::parse("tomorrow").is_err(), "not a date");
+    }
+
+    #[test]
+    fn sums_are_checked() {
+        assert_eq!(Timestamp::from_millis(1).checked_add_millis(i64::MAX), None);
+        assert_eq!(Timestamp::MAX.checked_add_millis(1), None);
+        assert_eq!(Timestamp::from_millis(1).checked_add(Duration::MAX), None);
+    }
+}

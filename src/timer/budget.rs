@@ -1,0 +1,105 @@
+//! What one tick may do.
+//!
+//! Owns [`Budget`] (the limits) and [`Tick`] (what is left of them). One tick is shared by all tasks of a worker.
+//! Keeps: a limit of 0 means 1, so that every tick makes progress.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::kind::KindNumber;
+
+/// The limits of one tick. The defaults are those of the library; the service has its own in its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Most timers fired.
+    pub fired_max: usize,
+    /// Most timers fired of one kind.
+    pub fired_per_kind_max: usize,
+    /// Most rows looked at.
+    pub scanned_max: usize,
+    /// Most bytes of payload fired; the timer that exceeds it still fires.
+    pub bytes_max: usize,
+    /// Longest time; when it has passed, no further row is begun.
+    pub elapsed_max: Duration,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            fired_max: 128,
+            fired_per_kind_max: 32,
+            scanned_max: 512,
+            bytes_max: usize::MAX,
+            elapsed_max: Duration::from_secs(10),
+        }
+    }
+}
+
+/// One tick's remaining allowance.
+#[derive(Clone, Debug)]
+pub struct Tick {
+    budget: Budget,
+    fired: usize,
+    scanned: usize,
+    bytes: usize,
+    fired_per_kind: BTreeMap<KindNumber, usize>,
+}
+
+impl Tick {
+    /// Begins a tick.
+    pub fn new(budget: Budget) -> Self {
+        Self { budget, fired: 0, scanned: 0, bytes: 0, fired_per_kind: BTreeMap::new() }
+    }
+
+    /// Returns how many rows of the kind may still be looked at and fired, given the time that has passed.
+    pub fn allowance(&self, kind: KindNumber, elapsed: Duration) -> usize {
+        if self.is_out_of_time(elapsed) || self.bytes >= self.budget.bytes_max.max(1) {
+            return 0;
+        }
+        let of_kind = self.fired_per_kind.get(&kind).copied().unwrap_or(0);
+        let fired = self.budget.fired_max.max(1).saturating_sub(self.fired);
+        let per_kind = self.budget.fired_per_kind_max.max(1).saturating_sub(of_kind);
+        let scanned = self.budget.scanned_max.max(1).saturating_sub(self.scanned);
+        fired.min(per_kind).min(scanned)
+    }
+
+    /// Returns whether no further row may be begun. The first row of a tick is always begun.
+    pub fn is_out_of_time(&self, elapsed: Duration) -> bool {
+        self.scanned > 0 && elapsed >= self.budget.elapsed_max
+    }
+
+    /// Returns how many rows may still be looked at.
+    pub fn scans_left(&self) -> usize {
+        self.budget.scanned_max.max(1).saturating_sub(self.scanned)
+    }
+
+    /// Charges a row looked at.
+    pub fn charge_scan(&mut self) {
+        self.scanned = self.scanned.saturating_add(1);
+    }
+
+    /// Charges a timer fired.
+    pub fn charge_fire(&mut self, kind: KindNumber, bytes: usize) {
+        self.fired = self.fired.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(bytes);
+        let of_kind = self.fired_per_kind.entry(kind).or_insert(0);
+        *of_kind = of_kind.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_of_zero_means_one() {
+        let kind = KindNumber::new(1).unwrap();
+        let zero =
+            Budget { fired_max: 0, fired_per_kind_max: 0, scanned_max: 0, bytes_max: 0, elapsed_max: Duration::ZERO };
+        let mut tick = Tick::new(zero);
+        assert_eq!(tick.allowance(kind, Duration::MAX), 1, "the first row is always begun");
+        tick.charge_scan();
+        tick.charge_fire(kind, 10);
+        assert_eq!(tick.allowance(kind, Duration::ZERO), 0);
+    }
+}

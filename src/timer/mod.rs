@@ -1,0 +1,26 @@
+//! The core: what a timer service decides, as functions from values to values.
+//!
+//! [`apply::apply`] judges a command, [`fire::fire_due`] finds what is due, [`sweep::work_off`] continues the removal of
+//! large runs. Each reads state through a [`view::View`] and returns an [`outcome::Outcome`]; nothing happens here.
+//!
+//! ```text
+//!   command ──▶ apply ───┐
+//!   now ──────▶ fire_due ┼──▶ Outcome { mutations, fired, answers, rejection } ──▶ overlay, transaction
+//!   now ──────▶ work_off ┘
+//! ```
+//!
+//! Never does I/O, never reads a clock, never logs, draws no random numbers, knows no bytes of the wire or the store,
+//! and has no map without order. Keeps the invariants INV-* of ARCHITECTURE.md.
+
+pub mod apply;
+pub mod backoff;
+pub mod budget;
+pub mod command;
+pub mod fire;
+pub mod identity;
+pub mod kind;
+pub mod limits;
+pub mod model;
+pub mod outcome;
+pub mod sweep;
+pub mod view;

@@ -1,0 +1,170 @@
+//! The state of timers: what is stored, recovered and folded.
+//!
+//! Owns [`Timer`], [`RunState`] and the keys that place them. Never knows bytes: encodings are in `wire` and `store::key`.
+//! Keeps: due, payload and generation of a timer never change; only its wake and attempt do.
+
+use bytes::Bytes;
+
+use super::command::Reply;
+use super::identity::TimerKey;
+use super::kind::KindNumber;
+use crate::time::Timestamp;
+
+/// The version of a timer id: from a counter of the partition that never falls, so no two timers of a partition share one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Generation(pub u64);
+
+/// A header of a record, as Kafka has it: the name may stand twice, the value may be null or any bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The header's name.
+    pub key: String,
+    /// The header's value, byte-exact; `None` is Kafka's null.
+    pub value: Option<Bytes>,
+}
+
+/// A record that a fire emits beside its event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutboxRecord {
+    /// The record's key; it decides the record's partition.
+    pub key: Option<Bytes>,
+    /// The record's value.
+    pub value: Option<Bytes>,
+    /// The record's headers.
+    pub headers: Vec<Header>,
+}
+
+/// A pending timer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timer {
+    /// Its identity.
+    pub key: TimerKey,
+    /// The number of its kind.
+    pub kind: KindNumber,
+    /// When it is to fire; resolved once, when the arm was applied.
+    pub due: Timestamp,
+    /// When it is next looked at: its due, or later after a failure.
+    pub wake: Timestamp,
+    /// Its version.
+    pub generation: Generation,
+    /// How often it was attempted before.
+    pub attempt: u32,
+    /// The time of its arming: the timestamp of the arm's record.
+    pub armed: Timestamp,
+    /// The value of the fired record, untouched; `None` is Kafka's null.
+    pub payload: Option<Bytes>,
+    /// The key of the fired record; `None` means `tenant/run`.
+    pub record_key: Option<Bytes>,
+    /// The arm's own headers, carried to the fired record.
+    pub headers: Vec<Header>,
+    /// The records that the fire emits beside its event.
+    pub outbox: Vec<OutboxRecord>,
+}
+
+impl Timer {
+    /// Returns the place of the timer in the due order of its kind.
+    pub fn due_key(&self) -> DueKey {
+        DueKey { wake: self.wake, generation: self.generation }
+    }
+
+    /// Returns where the timer is found.
+    pub fn located(&self) -> Located {
+        Located { kind: self.kind, at: self.due_key() }
+    }
+}
+
+/// A place in the due order of one kind: by wake, then by generation. The order of the fields is the order of the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DueKey {
+    /// When the timer is next looked at.
+    pub wake: Timestamp,
+    /// The timer's version; it breaks ties, and is unique in its partition.
+    pub generation: Generation,
+}
+
+impl DueKey {
+    /// Before every place.
+    pub const MIN: Self = Self { wake: Timestamp::EPOCH, generation: Generation(0) };
+
+    /// Returns the place right behind this one.
+    pub fn next(self) -> Self {
+        // Generations count arms one by one; the counter cannot reach its end.
+        Self { wake: self.wake, generation: Generation(self.generation.0.saturating_add(1)) }
+    }
+}
+
+/// Where a timer is found: its kind and its place there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// The kind.
+    pub kind: KindNumber,
+    /// The place in the kind's due order.
+    pub at: DueKey,
+}
+
+/// What is known of a run beside its timers. A run of which nothing is known has no state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunState {
+    /// The run's seal: no arm is accepted.
+    pub seal: Option<Seal>,
+    /// The removal of the run's timers that is still under way.
+    pub sweep: Option<Sweep>,
+}
+
+/// A seal on a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seal {
+    /// When the seal ends; `None` is never.
+    pub until: Option<Timestamp>,
+}
+
+impl Seal {
+    /// Returns whether the seal holds at `now`.
+    pub fn holds(self, now: Timestamp) -> bool {
+        self.until.is_none_or(|until| now < until)
+    }
+}
+
+/// The removal of all timers of a run, in force at once and worked off in slices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sweep {
+    /// Timers of the run with a generation below this are gone, whether or not their rows still exist.
+    pub below: Generation,
+    /// How many rows have been removed so far.
+    pub removed: u64,
+    /// Who is answered with the count in the end, and whether by *sealed* or by *disarmed*.
+    pub replies: Vec<SweepReply>,
+}
+
+/// Most commands that may wait for one sweep: each is stored with the run, so the row stays small.
+pub const SWEEP_REPLIES_MAX: usize = 64;
+
+/// A command that is answered when its sweep ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SweepReply {
+    /// Whom to answer.
+    pub reply: Reply,
+    /// Whether the command sealed the run.
+    pub sealed: bool,
+}
+
+impl RunState {
+    /// Returns when the run needs work of its own: at once while a sweep is under way, else when its seal ends.
+    pub fn agenda(&self) -> Option<Timestamp> {
+        match (&self.sweep, self.seal) {
+            (Some(_), _) => Some(Timestamp::EPOCH),
+            (None, Some(seal)) => seal.until,
+            (None, None) => None,
+        }
+    }
+
+    /// Returns whether a timer of this generation is gone, although its row may still exist.
+    pub fn swept(&self, generation: Generation) -> bool {
+        self.sweep.as_ref().is_some_and(|sweep| generation < sweep.below)
+    }
+
+    /// Returns whether nothing is left to be known.
+    pub fn is_empty(&self) -> bool {
+        self.seal.is_none() && self.sweep.is_none()
+    }
+}
