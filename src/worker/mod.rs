@@ -1,1 +1,4 @@
 //! Stub.
+
+pub mod observer;
+pub mod settings;

@@ -1,0 +1,49 @@
+//! What one transaction did, for the metrics.
+//!
+//! Owns [`Tally`]. Keeps: it is reported when the transaction has committed and dropped when it has not, so that no
+//! count rises twice for one event.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::timer::kind::KindNumber;
+use crate::timer::outcome::Reason;
+
+/// What one transaction did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Timers armed or replaced, per kind.
+    pub armed: BTreeMap<KindNumber, u64>,
+    /// Timers removed by a disarm, a disarm-run or a seal.
+    pub disarmed: u64,
+    /// Commands that changed nothing: duplicates, disarms of what is not there, arms of a sealed run.
+    pub unchanged: u64,
+    /// Commands rejected, per reason; each is on the dead-letter topic.
+    pub rejected: BTreeMap<Reason, u64>,
+    /// Commands forwarded to the partition where they belong.
+    pub forwarded: u64,
+    /// Answers sent to the results topic.
+    pub answered: u64,
+    /// Timers fired: their kind and their lateness, fired − max(due, time of arming).
+    pub fired: Vec<(KindNumber, Duration)>,
+    /// Outbox records sent.
+    pub outbox: u64,
+}
+
+impl Tally {
+    /// Adds what another did.
+    pub fn add(&mut self, other: &Self) {
+        for (kind, count) in &other.armed {
+            *self.armed.entry(*kind).or_insert(0) += count;
+        }
+        for (reason, count) in &other.rejected {
+            *self.rejected.entry(*reason).or_insert(0) += count;
+        }
+        self.disarmed += other.disarmed;
+        self.unchanged += other.unchanged;
+        self.forwarded += other.forwarded;
+        self.answered += other.answered;
+        self.outbox += other.outbox;
+        self.fired.extend_from_slice(&other.fired);
+    }
+}
