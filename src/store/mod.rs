@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
-use crate::position::Position;
+use crate::position::{Partition, Position};
 use crate::time::Timestamp;
 use crate::timer::identity::{RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
@@ -206,4 +206,22 @@ pub trait Store {
     /// # Errors
     /// When the files cannot be written.
     fn flush(&mut self) -> Result<(), StoreError>;
+}
+
+/// Where the stores of a worker's partitions come from.
+pub trait Stores {
+    /// What is opened.
+    type Store: Store;
+
+    /// Opens the store of a partition, and creates it if there is none.
+    ///
+    /// # Errors
+    /// When it cannot be opened; [`StoreError::Corrupt`] and [`StoreError::UnsupportedFormat`] call for a discard.
+    fn open(&mut self, partition: Partition) -> Result<Self::Store, StoreError>;
+
+    /// Removes the store of a partition, which must be closed.
+    ///
+    /// # Errors
+    /// When the files cannot be removed.
+    fn discard(&mut self, partition: Partition) -> Result<(), StoreError>;
 }

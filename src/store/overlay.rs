@@ -150,6 +150,15 @@ impl<S: Store> Overlay<S> {
         Ok(self.places(scan)?.first().map(|at| at.wake))
     }
 
+    /// Returns the earliest wake of the kind at or behind `from`.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn next_wake_from(&self, kind: KindNumber, from: DueKey) -> Result<Option<Timestamp>, StoreError> {
+        let scan = Scan { kind, from: self.cursor(kind).max(from), until: Timestamp::MAX, rows_max: 1 };
+        Ok(self.places(scan)?.first().map(|at| at.wake))
+    }
+
     /// Returns how many timers of the kind have a wake at or before `now`, counting no further than `rows_max`.
     ///
     /// # Errors
