@@ -93,13 +93,14 @@ pub(crate) fn sources() -> Vec<Source> {
     let mut found = Vec::new();
     let mut folders: Vec<String> = ["src", "tests", "benches"].map(String::from).to_vec();
     while let Some(folder) = folders.pop() {
-        let entries = fs::read_dir(root.join(&folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
-        for entry in entries.map(Result::unwrap) {
+        let entries = fs::read_dir(root.join(&folder)).expect("a folder of sources can be read");
+        for entry in entries {
+            let entry = entry.expect("a folder of sources can be read");
             let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
-            if entry.file_type().unwrap().is_dir() {
+            if entry.path().is_dir() {
                 folders.push(path);
-            } else if path.ends_with(".rs") {
-                found.push(source(&path, &fs::read_to_string(entry.path()).unwrap()));
+            } else if entry.path().extension().is_some_and(|extension| extension == "rs") {
+                found.push(source(&path, &fs::read_to_string(entry.path()).expect("a source is text")));
             }
         }
     }
