@@ -1,7 +1,7 @@
 //! Where a partition's timers are kept on this machine.
 //!
 //! Owns the seam [`Store`] with its two implementors ([`memory`], [`rocks`]), the [`overlay`] that holds the changes of
-//! the open transaction, and the byte order of keys ([`key`]). Never knows the log: positions are numbers it is told.
+//! the open transaction ([`edits`]) above one, and the byte order of keys ([`key`]). Never knows the log: positions are numbers it is told.
 //! Keeps: a batch is applied whole or not at all, and carries the positions that it brings the store to (INV-STORE-1);
 //! the store never runs ahead of the log (INV-STORE-2).
 
@@ -10,12 +10,17 @@ pub mod memory;
 pub mod overlay;
 pub mod rocks;
 
+mod edits;
+#[cfg(test)]
+mod model_check;
+mod row;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bytes::Bytes;
 
-use crate::position::Position;
+use crate::position::{Partition, Position};
 use crate::time::Timestamp;
 use crate::timer::identity::{RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
@@ -201,4 +206,22 @@ pub trait Store {
     /// # Errors
     /// When the files cannot be written.
     fn flush(&mut self) -> Result<(), StoreError>;
+}
+
+/// Where the stores of a worker's partitions come from.
+pub trait Stores {
+    /// What is opened.
+    type Store: Store;
+
+    /// Opens the store of a partition, and creates it if there is none.
+    ///
+    /// # Errors
+    /// When it cannot be opened; [`StoreError::Corrupt`] and [`StoreError::UnsupportedFormat`] call for a discard.
+    fn open(&mut self, partition: Partition) -> Result<Self::Store, StoreError>;
+
+    /// Removes the store of a partition, which must be closed.
+    ///
+    /// # Errors
+    /// When the files cannot be removed.
+    fn discard(&mut self, partition: Partition) -> Result<(), StoreError>;
 }

@@ -40,6 +40,9 @@ impl Context<'_> {
 ///
 /// # Errors
 /// When the state cannot be read. A bad command is no error: its outcome carries a rejection.
+///
+/// # Panics
+/// When a rejected command would change something: a programmer's fault.
 pub fn apply<V: View>(view: &V, command: &Command, context: &Context<'_>) -> Result<Outcome, V::Error> {
     let mut outcome = Outcome::default();
     let verdict = match &command.action {
@@ -115,20 +118,22 @@ fn resolve(arm: &Arm, context: &Context<'_>) -> Result<Resolved, Rejection> {
 fn resolve_kind<'a>(kind: &KindRef, registry: &'a Registry) -> Result<(KindNumber, Option<&'a Kind>), Rejection> {
     match kind {
         KindRef::Number(number) => Ok((*number, registry.get(*number))),
-        KindRef::Name(name) => match registry.by_name(name) {
-            Some(kind) => Ok((kind.number, Some(kind))),
-            None => {
-                let name: String = name.chars().take(64).collect();
-                let detail =
-                    format!("kind `{name}` is not known here; declare it under `kinds`, or name it by its number");
-                Err(Rejection::new(Reason::UnknownKind, detail))
+        KindRef::Name(name) => {
+            if let Some(kind) = registry.by_name(name) {
+                return Ok((kind.number, Some(kind)));
             }
-        },
+            let name: String = name.chars().take(64).collect();
+            let detail = format!("kind `{name}` is not known here; declare it under `kinds`, or name it by its number");
+            Err(Rejection::new(Reason::UnknownKind, detail))
+        }
     }
 }
 
 /// Resolves the due. An outage of ours neither rejects nor moves it: only the record's timestamp counts.
-fn resolve_due(when: When, context: &Context<'_>) -> Result<Timestamp, Rejection> {
+///
+/// # Errors
+/// When the instant or the duration is not acceptable, or the record's timestamp is needed and missing or ahead of us.
+pub fn resolve_due(when: When, context: &Context<'_>) -> Result<Timestamp, Rejection> {
     match when {
         When::At(at) if at < Timestamp::EPOCH || at > Timestamp::MAX => {
             let detail = format!("at is {} ms, outside the years 1970 to 9999", at.as_millis());

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 /// Longest wait.
-pub const BACKOFF_MAX: Duration = Duration::from_secs(600);
+pub const BACKOFF_MAX: Duration = Duration::from_mins(10);
 const BACKOFF_FIRST: Duration = Duration::from_secs(5);
 
 /// Returns the wait after the `failures`-th failure in a row; the first is 1, and 0 counts as 1.

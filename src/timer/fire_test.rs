@@ -1,1 +1,111 @@
-//! Tests of `fire`.
+//! Tests of what fires when.
+
+use expect_test::expect;
+
+use super::super::budget::Budget;
+use super::super::command::Arm;
+use super::super::kind::{KindNumber, KindRef};
+use super::super::model::{DueKey, Generation};
+use super::super::scenario::{World, arm_at, at};
+
+fn check(scenario: impl FnOnce(&mut World), expected: &expect_test::Expect) {
+    let mut world = World::new();
+    scenario(&mut world);
+    expected.assert_eq(&world.trace);
+}
+
+// N1
+#[test]
+fn an_arm_below_the_cursor_fires_in_the_next_tick() {
+    check(
+        |world| {
+            world.arm(0, arm_at("a", 10)).tick(at(10)).arm(11, arm_at("b", 9)).tick(at(11));
+        },
+        &expect![[r#"
+            a: armed 1 for 2026-12-01T00:00:10.000Z
+            a fires: generation 1, due 2026-12-01T00:00:10.000Z
+            b: armed 2 for 2026-12-01T00:00:09.000Z
+            b fires: generation 2, due 2026-12-01T00:00:09.000Z
+        "#]],
+    );
+}
+
+// N3
+#[test]
+fn pages_of_timers_with_one_due_all_fire_once() {
+    let mut world = World::new();
+    world.budget = Budget { fired_max: 700, fired_per_kind_max: 700, scanned_max: 10_000, ..Budget::default() };
+    for number in 0..2_000 {
+        world.arm(0, arm_at(&format!("t{number}"), 10));
+    }
+    world.trace.clear();
+    for _ in 0..4 {
+        world.tick(at(10));
+    }
+    assert_eq!(world.trace.lines().filter(|line| line.contains(" fires: ")).count(), 2_000);
+    assert!(world.maps.timers.is_empty(), "nothing is left");
+}
+
+// N11
+#[test]
+fn a_row_that_cannot_be_decoded_blocks_nobody_and_stays() {
+    check(
+        |world| {
+            let kind = KindNumber::new(1).unwrap();
+            world.arm(0, arm_at("a", 10)).arm(0, arm_at("b", 20));
+            world.maps.undecodable.push((kind, DueKey { wake: at(15), generation: Generation(99) }));
+            world.tick(at(30)).arm(31, arm_at("c", 32)).tick(at(32));
+            let cursor = world.maps.cursors.get(&kind).unwrap().wake;
+            assert!(cursor <= at(15), "INV-CURSOR-1: the cursor stays before it");
+        },
+        &expect![[r#"
+            a: armed 1 for 2026-12-01T00:00:10.000Z
+            b: armed 2 for 2026-12-01T00:00:20.000Z
+            a fires: generation 1, due 2026-12-01T00:00:10.000Z
+            b fires: generation 2, due 2026-12-01T00:00:20.000Z
+            undecodable at 2026-12-01T00:00:15.000Z
+            c: armed 3 for 2026-12-01T00:00:32.000Z
+            c fires: generation 3, due 2026-12-01T00:00:32.000Z
+            undecodable at 2026-12-01T00:00:15.000Z
+        "#]],
+    );
+}
+
+#[test]
+fn a_kind_with_much_due_leaves_room_for_another() {
+    check(
+        |world| {
+            world.budget = Budget { fired_max: 3, fired_per_kind_max: 2, ..Budget::default() };
+            for id in ["a", "b", "c"] {
+                world.arm(0, arm_at(id, 10));
+            }
+            world.arm(0, Arm { kind: KindRef::Number(KindNumber::new(2).unwrap()), ..arm_at("other", 12) });
+            world.trace.clear();
+            world.tick(at(20)).tick(at(20));
+        },
+        &expect![[r#"
+            a fires: generation 1, due 2026-12-01T00:00:10.000Z
+            b fires: generation 2, due 2026-12-01T00:00:10.000Z
+            other fires: generation 4, due 2026-12-01T00:00:12.000Z
+            kind 1 has more
+            c fires: generation 3, due 2026-12-01T00:00:10.000Z
+        "#]],
+    );
+}
+
+#[test]
+fn a_budget_of_zero_fires_one() {
+    check(
+        |world| {
+            world.budget = Budget { fired_max: 0, fired_per_kind_max: 0, scanned_max: 0, ..Budget::default() };
+            world.arm(0, arm_at("a", 10)).arm(0, arm_at("b", 10));
+            world.trace.clear();
+            world.tick(at(10)).tick(at(10)).tick(at(10));
+        },
+        &expect![[r#"
+            a fires: generation 1, due 2026-12-01T00:00:10.000Z
+            kind 1 has more
+            b fires: generation 2, due 2026-12-01T00:00:10.000Z
+        "#]],
+    );
+}

@@ -5,6 +5,7 @@
 //! order of their encoded keys.
 
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Longest tenant name, in bytes.
@@ -129,6 +130,17 @@ pub struct TimerKey {
     pub id: TimerId,
 }
 
+impl TimerKey {
+    /// Returns where the timers of a run start in the order of keys: behind `after`, or at the least id there can be.
+    pub fn scan_start(run: &RunKey, after: Option<&TimerId>) -> Bound<Self> {
+        match after {
+            Some(after) => Bound::Excluded(Self { run: run.clone(), id: after.clone() }),
+            // Nothing valid sorts below a space: an id is not empty and has no control characters.
+            None => Bound::Included(Self { run: run.clone(), id: TimerId(Arc::from(" ")) }),
+        }
+    }
+}
+
 /// `tenant/run`: the key of the records about this run, and what the partition is computed from.
 impl fmt::Display for RunKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -145,7 +157,20 @@ impl fmt::Display for TimerKey {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::RangeBounds;
+
     use super::*;
+
+    #[test]
+    fn no_id_sorts_below_the_start_of_a_scan() {
+        let run = RunKey { tenant: Tenant::parse("").unwrap(), run: Run::parse("r").unwrap() };
+        let start = TimerKey::scan_start(&run, None);
+        for c in (0..=u32::from(char::MAX)).filter_map(char::from_u32) {
+            if let Ok(id) = TimerId::parse(&c.to_string()) {
+                assert!((start.clone(), Bound::Unbounded).contains(&TimerKey { run: run.clone(), id }), "{c:?}");
+            }
+        }
+    }
 
     #[test]
     fn limits_hold() {

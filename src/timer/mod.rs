@@ -24,3 +24,6 @@ pub mod model;
 pub mod outcome;
 pub mod sweep;
 pub mod view;
+
+#[cfg(test)]
+mod scenario;

@@ -87,6 +87,7 @@ impl DueKey {
     pub const MIN: Self = Self { wake: Timestamp::EPOCH, generation: Generation(0) };
 
     /// Returns the place right behind this one.
+    #[must_use]
     pub fn next(self) -> Self {
         // Generations count arms one by one; the counter cannot reach its end.
         Self { wake: self.wake, generation: Generation(self.generation.0.saturating_add(1)) }

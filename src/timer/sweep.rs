@@ -39,13 +39,11 @@ pub(super) fn seal(retention: Option<Duration>, from: Timestamp) -> Result<Seal,
         let detail = "retention is zero; give a duration above zero, or none to seal for ever";
         return Err(Rejection::new(Reason::InvalidDuration, detail));
     }
-    match from.checked_add(retention) {
-        Some(until) => Ok(Seal { until: Some(until) }),
-        None => {
-            let detail = format!("retention of {} s ends beyond the year 9999", retention.as_secs());
-            Err(Rejection::new(Reason::InvalidDuration, detail))
-        }
+    if let Some(until) = from.checked_add(retention) {
+        return Ok(Seal { until: Some(until) });
     }
+    let detail = format!("retention of {} s ends beyond the year 9999", retention.as_secs());
+    Err(Rejection::new(Reason::InvalidDuration, detail))
 }
 
 /// Begins the removal. Returns the verdict, or `None` if it is given later, when the sweep ends.

@@ -1,0 +1,312 @@
+//! A naive model of a store and its overlay, and the check that compares them after each step: for tests of every store.
+//!
+//! Owns the steps, and values that tests of this layer share. The model is ordered maps of the timers and runs that are,
+//! committed and open. Keeps: whatever can be read is compared, also what a later process would find in the store.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::Store;
+use super::overlay::Overlay;
+use crate::time::Timestamp;
+use crate::timer::command::{Encoding, Reply};
+use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
+use crate::timer::kind::KindNumber;
+use crate::timer::model::{DueKey, Generation, RunState, Seal, Sweep, SweepReply, Timer};
+use crate::timer::outcome::Mutation;
+use crate::timer::view::{DueRow, View};
+
+const PAGES: [usize; 4] = [0, 1, 3, 1000];
+const RUNS: [(&str, &str); 4] = [("a", "r"), ("default", "r"), ("default", "r0"), ("default", "ré")];
+const IDS: [&str; 3] = [" ", "a", "a b"];
+const KINDS: [u32; 3] = [1, 2, 239];
+
+pub(super) fn millis(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+pub(super) fn kind(number: u32) -> KindNumber {
+    KindNumber::new(number).unwrap()
+}
+
+pub(super) fn run_key((tenant, run): (&str, &str)) -> RunKey {
+    RunKey { tenant: Tenant::parse(tenant).unwrap(), run: Run::parse(run).unwrap() }
+}
+
+pub(super) fn timer(id: &str, wake: i64, generation: u64) -> Timer {
+    Timer {
+        key: TimerKey { run: run_key(("default", "r")), id: TimerId::parse(id).unwrap() },
+        kind: kind(1),
+        due: millis(wake),
+        wake: millis(wake),
+        generation: Generation(generation),
+        attempt: 0,
+        armed: Timestamp::EPOCH,
+        payload: Some(Bytes::from_static(b"payload")),
+        record_key: None,
+        headers: Vec::new(),
+        outbox: Vec::new(),
+    }
+}
+
+pub(super) fn put(timer: &Timer, previous: Option<&Timer>) -> Mutation {
+    Mutation::Put { timer: Box::new(timer.clone()), previous: previous.map(Timer::located) }
+}
+
+pub(super) fn remove(timer: &Timer) -> Mutation {
+    Mutation::Remove { key: timer.key.clone(), previous: timer.located() }
+}
+
+/// What may happen to the state; numbers choose among the few identities.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Arm { run: usize, id: usize, kind: usize, wake: i64 },
+    Redate { run: usize, id: usize, by: i64 },
+    Remove { run: usize, id: usize },
+    Know { run: usize, state: RunState },
+    Advance { kind: usize, short_of: u64 },
+    Commit,
+    Clear,
+}
+
+pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let (run, id, kind) = (0..RUNS.len(), 0..IDS.len(), 0..KINDS.len());
+    let step = prop_oneof![
+        6 => (run.clone(), id.clone(), kind.clone(), 0..30_i64)
+            .prop_map(|(run, id, kind, wake)| Step::Arm { run, id, kind, wake }),
+        3 => (run.clone(), id.clone(), 0..30_i64).prop_map(|(run, id, by)| Step::Redate { run, id, by }),
+        4 => (run.clone(), id).prop_map(|(run, id)| Step::Remove { run, id }),
+        2 => (run, run_state()).prop_map(|(run, state)| Step::Know { run, state }),
+        3 => (kind, 0..3_u64).prop_map(|(kind, short_of)| Step::Advance { kind, short_of }),
+        2 => Just(Step::Commit),
+        1 => Just(Step::Clear),
+    ];
+    proptest::collection::vec(step, 1..60)
+}
+
+fn run_state() -> impl Strategy<Value = RunState> {
+    let seal = proptest::option::of(0..30_i64).prop_map(|until| Seal { until: until.map(millis) });
+    let sweep = (1..9_u64).prop_map(|below| {
+        let reply = Reply { correlation_id: "c".to_owned(), encoding: Encoding::Json };
+        Sweep { below: Generation(below), removed: 1, replies: vec![SweepReply { reply, sealed: true }] }
+    });
+    let (seal, sweep) = (proptest::option::of(seal), proptest::option::of(sweep));
+    (seal, sweep).prop_map(|(seal, sweep)| RunState { seal, sweep })
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Model {
+    timers: BTreeMap<TimerKey, Timer>,
+    runs: BTreeMap<RunKey, RunState>,
+}
+
+impl Model {
+    fn of_kind(&self, kind: KindNumber) -> Vec<&Timer> {
+        let mut timers: Vec<&Timer> = self.timers.values().filter(|timer| timer.kind == kind).collect();
+        timers.sort_by_key(|timer| timer.due_key());
+        timers
+    }
+
+    fn agenda(&self) -> Vec<(Timestamp, RunKey)> {
+        let mut rows: Vec<_> = self.runs.iter().filter_map(|(run, s)| s.agenda().map(|at| (at, run.clone()))).collect();
+        rows.sort();
+        rows
+    }
+}
+
+struct Check<S> {
+    overlay: Overlay<S>,
+    committed: Model,
+    open: Model,
+    touched: BTreeSet<TimerKey>,
+    generation: u64,
+}
+
+/// Takes the steps and compares all that can be read after each.
+pub(super) fn check_steps<S: Store>(store: S, steps: &[Step]) {
+    let overlay = Overlay::new(store).unwrap();
+    let (committed, open) = (Model::default(), Model::default());
+    let mut check = Check { overlay, committed, open, touched: BTreeSet::new(), generation: 0 };
+    for step in steps {
+        check.take(step);
+        check.compare();
+    }
+}
+
+impl<S: Store> Check<S> {
+    fn take(&mut self, step: &Step) {
+        match *step {
+            Step::Arm { run, id, kind: of, wake } => {
+                self.generation += 1;
+                let mut armed = timer(IDS[id], wake, self.generation);
+                armed.key.run = run_key(RUNS[run]);
+                armed.kind = kind(KINDS[of]);
+                self.put(&armed);
+            }
+            Step::Redate { run, id, by } => {
+                if let Some(mut later) = self.open.timers.get(&key(run, id)).cloned() {
+                    later.wake = millis(later.due.as_millis() + by);
+                    later.attempt += 1;
+                    self.put(&later);
+                }
+            }
+            Step::Remove { run, id } => {
+                if let Some(gone) = self.open.timers.remove(&key(run, id)) {
+                    self.touched.insert(gone.key.clone());
+                    self.overlay.fold(remove(&gone));
+                }
+            }
+            Step::Know { run, ref state } => self.know(run_key(RUNS[run]), state.clone()),
+            Step::Advance { kind: of, short_of } => self.advance(kind(KINDS[of]), short_of),
+            Step::Commit => self.commit(),
+            Step::Clear => {
+                self.overlay.clear();
+                self.touched.clear();
+                self.open = self.committed.clone();
+            }
+        }
+    }
+
+    fn put(&mut self, timer: &Timer) {
+        let previous = self.open.timers.insert(timer.key.clone(), timer.clone());
+        self.touched.insert(timer.key.clone());
+        self.overlay.fold(put(timer, previous.as_ref()));
+    }
+
+    fn know(&mut self, run: RunKey, state: RunState) {
+        let previous = self.open.runs.remove(&run).unwrap_or_default();
+        if !state.is_empty() {
+            self.open.runs.insert(run.clone(), state.clone());
+        }
+        self.overlay.fold(Mutation::Run { run, previous, state });
+    }
+
+    fn advance(&mut self, kind: KindNumber, short_of: u64) {
+        let end = DueKey { wake: millis(60), generation: Generation(0) };
+        let mut to = self.open.of_kind(kind).first().map_or(end, |timer| timer.due_key());
+        to.generation.0 = to.generation.0.saturating_sub(short_of);
+        let before = self.overlay.cursor(kind);
+        self.overlay.fold(Mutation::Advance { kind, to });
+        assert_eq!(self.overlay.cursor(kind), before.max(to), "an advance moves forward only, and as far as it says");
+    }
+
+    fn commit(&mut self) {
+        let batch = self.overlay.batch();
+        let place = |model: &Model, key| model.timers.get(key).map(Timer::located);
+        let touched =
+            self.touched.iter().filter(|key| place(&self.committed, key).is_some() || place(&self.open, key).is_some());
+        let expected: Vec<_> =
+            touched.map(|key| (key.clone(), place(&self.committed, key), place(&self.open, key))).collect();
+        let changes = batch.timers.iter();
+        let found: Vec<_> = changes
+            .map(|change| (change.key.clone(), change.before, change.after.as_ref().map(|(at, _)| *at)))
+            .collect();
+        assert_eq!(found, expected, "the batch has the net changes, each key once");
+        self.overlay.commit(batch).unwrap();
+        self.committed = self.open.clone();
+        self.touched.clear();
+        assert!(self.overlay.is_empty(), "nothing is left after a commit");
+        self.compare_store();
+    }
+
+    /// Compares what a later process would find.
+    fn compare_store(&self) {
+        let store = self.overlay.store();
+        for kind in KINDS.map(kind) {
+            let cursor = store.header().cursors.get(&kind).copied().unwrap_or(DueKey::MIN);
+            let rows = store.due(kind, cursor, Timestamp::MAX, 1000).unwrap();
+            assert_eq!(rows, due_rows(self.committed.of_kind(kind)), "no live row is below the persisted cursor (R25)");
+            let of_kind = self.committed.of_kind(kind).len() as u64;
+            assert_eq!(store.header().pending.get(&kind).copied().unwrap_or_default(), of_kind, "counts are persisted");
+        }
+        for timer in self.committed.timers.values() {
+            assert_eq!(store.timer(timer.located()).unwrap().as_ref(), Some(timer));
+        }
+        assert_eq!(store.agenda(Timestamp::MAX, 1000).unwrap(), self.committed.agenda());
+        let is_sweeping = self.committed.runs.values().any(|state| state.agenda() == Some(Timestamp::EPOCH));
+        assert_eq!(self.overlay.is_sweeping(), is_sweeping, "after a commit the answer is exact");
+    }
+
+    fn compare(&self) {
+        for (run, id) in (0..RUNS.len()).flat_map(|run| (0..IDS.len()).map(move |id| (run, id))) {
+            let key = key(run, id);
+            assert_eq!(self.overlay.locate(&key).unwrap(), self.open.timers.get(&key).map(Timer::located), "{key}");
+        }
+        for kind in KINDS.map(kind) {
+            self.compare_kind(kind);
+        }
+        for run in RUNS.map(run_key) {
+            self.compare_run(&run);
+        }
+        for tenant in ["a", "default"].map(|tenant| Tenant::parse(tenant).unwrap()) {
+            let count = self.open.timers.keys().filter(|key| key.run.tenant == tenant).count();
+            assert_eq!(self.overlay.pending_of(&tenant).unwrap(), count as u64, "pending of {tenant:?} (L8)");
+        }
+        let agenda = self.open.agenda();
+        assert_eq!(self.overlay.next_agenda().unwrap(), agenda.first().map(|(at, _)| *at));
+        for (until, rows_max) in [(0, 1), (10, 2), (29, 1000)] {
+            let due = agenda.iter().filter(|(at, _)| *at <= millis(until)).take(rows_max);
+            let due: Vec<RunKey> = due.map(|(_, run)| run.clone()).collect();
+            assert_eq!(self.overlay.agenda(millis(until), rows_max).unwrap(), due, "agenda until {until}");
+        }
+        let sweeps = self.open.runs.values().any(|state| state.sweep.is_some());
+        assert!(self.overlay.is_sweeping() || !sweeps, "a sweep is never overlooked");
+        assert!(!self.overlay.is_empty() || self.open == self.committed, "a change is never overlooked");
+    }
+
+    fn compare_kind(&self, kind: KindNumber) {
+        let timers = self.open.of_kind(kind);
+        let pending = self.overlay.pending().get(&kind).copied().unwrap_or_default();
+        assert_eq!(pending, timers.len() as u64, "pending of kind {kind} (L8)");
+        assert_eq!(self.overlay.next_wake(kind).unwrap(), timers.first().map(|timer| timer.wake), "kind {kind}");
+        for until in [0, 7, 15, 100] {
+            let due = timers.iter().copied().filter(|timer| timer.wake <= millis(until));
+            let due = due_rows(due.collect());
+            for rows_max in PAGES {
+                let overdue = self.overlay.overdue(kind, millis(until), rows_max).unwrap();
+                assert_eq!(overdue, due.len().min(rows_max), "overdue of kind {kind} until {until}");
+                self.compare_pages(kind, millis(until), rows_max, &due);
+            }
+        }
+    }
+
+    fn compare_pages(&self, kind: KindNumber, until: Timestamp, rows_max: usize, due: &[DueRow]) {
+        let (mut pages, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.overlay.due(kind, after, until, rows_max).unwrap();
+            assert!(page.len() <= rows_max, "a page has no more than {rows_max} rows");
+            let is_last = page.len() < rows_max;
+            after = page.last().map(DueRow::at).or(after);
+            pages.extend(page);
+            if is_last || rows_max == 0 {
+                break;
+            }
+        }
+        let due = if rows_max == 0 { &[] } else { due };
+        assert_eq!(pages, due, "kind {kind} until {until} by {rows_max}: a short page is the last");
+    }
+
+    fn compare_run(&self, run: &RunKey) {
+        let state = self.open.runs.get(run).cloned().unwrap_or_default();
+        assert_eq!(self.overlay.run(run).unwrap(), state, "run {run}");
+        let timers = self.open.timers.values().filter(|timer| timer.key.run == *run);
+        let timers: Vec<_> = timers.map(|timer| (timer.key.clone(), timer.located())).collect();
+        for rows_max in PAGES {
+            for after in std::iter::once(None).chain(IDS.map(|id| Some(TimerId::parse(id).unwrap()))) {
+                let behind = timers.iter().filter(|(key, _)| after.as_ref().is_none_or(|after| *after < key.id));
+                let behind: Vec<_> = behind.take(rows_max).cloned().collect();
+                assert_eq!(self.overlay.timers_of(run, after.as_ref(), rows_max).unwrap(), behind, "{run} {after:?}");
+            }
+        }
+    }
+}
+
+fn key(run: usize, id: usize) -> TimerKey {
+    TimerKey { run: run_key(RUNS[run]), id: TimerId::parse(IDS[id]).unwrap() }
+}
+
+fn due_rows(timers: Vec<&Timer>) -> Vec<DueRow> {
+    timers.into_iter().map(|timer| DueRow::Timer(Box::new(timer.clone()))).collect()
+}

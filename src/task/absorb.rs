@@ -1,0 +1,234 @@
+//! Takes commands and time into the open transaction.
+//!
+//! Owns the way from a record to mutations and emissions: decode, check the partition, judge, fold; and from the clock to
+//! fired events. Never commits. Keeps: a record that is not a command, or is rejected, goes to the dead-letter topic as it
+//! is, with the reason; nothing is skipped.
+
+use std::time::Duration;
+
+use super::rules::Rules;
+use super::{Phase, Task, emit};
+use crate::log::InputRecord;
+use crate::position::Partition;
+use crate::store::{Store, StoreError};
+use crate::time::Timestamp;
+use crate::timer::apply::{Context, apply, resolve_due};
+use crate::timer::budget::Tick;
+use crate::timer::command::{Action, Command, When};
+use crate::timer::fire::{FireReport, fire_due};
+use crate::timer::kind::KindNumber;
+use crate::timer::model::{DueKey, Generation};
+use crate::timer::outcome::{Answer, Mutation, Outcome, Reason, Rejection, Verdict};
+use crate::timer::sweep;
+use crate::timer::view::View;
+use crate::wire::command::{Refused, decode};
+use crate::wire::partition::partition_of;
+
+/// Most runs worked off in one tick.
+const AGENDA_RUNS: usize = 16;
+/// Most rows of one run removed in one tick.
+const AGENDA_ROWS: usize = 1024;
+/// When a kind is looked at again whose budget was used up without any progress.
+const IDLE_RETRY: Duration = Duration::from_secs(5);
+
+/// What the tasks of a worker share while they fire.
+pub struct Firing<'a> {
+    /// The kinds that may fire, in the order of their turns.
+    pub kinds: &'a [KindNumber],
+    /// What is left of the tick's budget.
+    pub tick: Tick,
+    /// Tells how long the tick has lasted.
+    pub elapsed: &'a dyn Fn() -> Duration,
+}
+
+impl<S: Store> Task<S> {
+    /// Takes one record of the command topic.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    ///
+    /// # Panics
+    /// When the task does not take commands (INV-GATE-1).
+    pub fn absorb(&mut self, record: &InputRecord, now: Timestamp, rules: &Rules) -> Result<(), StoreError> {
+        assert!(self.takes_commands(), "INV-GATE-1: commands are taken after the restore only");
+        let position = self.position();
+        if record.offset.next() <= position {
+            // Read again after a rewind that overlapped; it is applied already.
+            return Ok(());
+        }
+        match decode(record.value.as_ref(), &record.headers) {
+            Ok(command) => self.absorb_command(record, &command, now, rules)?,
+            Err(refused) => self.refuse(record, refused, rules),
+        }
+        self.open.position = Some(record.offset.next());
+        Ok(())
+    }
+
+    fn absorb_command(
+        &mut self,
+        record: &InputRecord,
+        command: &Command,
+        now: Timestamp,
+        rules: &Rules,
+    ) -> Result<(), StoreError> {
+        let context = Context {
+            registry: &rules.registry,
+            limits: &rules.limits,
+            now,
+            recorded: record.timestamp,
+            next_generation: self.open.generation,
+        };
+        let home = partition_of(command.action.run(), rules.partitions);
+        if home != self.partition {
+            match forwarded(record, command, &context) {
+                Ok(command) => self.forward(record, &command, home),
+                Err(rejection) => self.refuse(record, refused(command, rejection), rules),
+            }
+            return Ok(());
+        }
+        let outcome = apply(&self.overlay, command, &context)?;
+        if let Some(rejection) = &outcome.rejection {
+            *self.tally.rejected.entry(rejection.reason).or_insert(0) += 1;
+            self.emissions.push(emit::dead_letter(record, rejection, rules));
+        } else if outcome.mutations.is_empty() {
+            self.tally.unchanged += 1;
+        }
+        if outcome.mutations.iter().any(takes_generation) || is_removal(&command.action) {
+            self.open.generation = Generation(self.open.generation.0 + 1);
+        }
+        self.take(outcome, rules, Cause::Command);
+        Ok(())
+    }
+
+    fn forward(&mut self, record: &InputRecord, command: &Command, home: Partition) {
+        self.tally.forwarded += 1;
+        self.emissions.push(emit::forward(record, command, home));
+    }
+
+    fn refuse(&mut self, record: &InputRecord, refused: Refused, rules: &Rules) {
+        *self.tally.rejected.entry(refused.rejection.reason).or_insert(0) += 1;
+        self.emissions.push(emit::dead_letter(record, &refused.rejection, rules));
+        if let (Some(reply), Some(run)) = (refused.reply, refused.run) {
+            let verdict = Verdict::Rejected(refused.rejection);
+            self.answer(&Answer { reply, run, timer: refused.timer, verdict }, rules);
+        }
+    }
+
+    fn answer(&mut self, answer: &Answer, rules: &Rules) {
+        if rules.results {
+            self.tally.answered += 1;
+            self.emissions.push(emit::answer(answer));
+        }
+    }
+
+    /// Fires what is due, within the tick that all tasks of the worker share.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    ///
+    /// # Panics
+    /// When the task is not running (INV-GATE-1).
+    pub fn fire(&mut self, now: Timestamp, rules: &Rules, firing: &mut Firing<'_>) -> Result<FireReport, StoreError> {
+        assert!(self.phase == Phase::Running, "INV-GATE-1: nothing fires before the gate is open");
+        let Firing { kinds, tick, elapsed } = firing;
+        let mut due = Vec::with_capacity(kinds.len());
+        for kind in *kinds {
+            if self.wake_of(*kind)?.is_some_and(|wake| wake <= now) {
+                due.push(*kind);
+            }
+        }
+        if due.is_empty() {
+            return Ok(FireReport::default());
+        }
+        let (outcome, report) = fire_due(&self.overlay, &due, now, tick, *elapsed)?;
+        let has_progressed = !outcome.mutations.is_empty();
+        self.take(outcome, rules, Cause::Time);
+        for kind in due {
+            let wake = if !report.unfinished.contains(&kind) {
+                // What is left up to now cannot be fired (undecodable); it must not keep the loop awake.
+                let from = DueKey { wake: Timestamp::from_millis(now.as_millis() + 1), generation: Generation(0) };
+                self.overlay.next_wake_from(kind, from)?
+            } else if has_progressed {
+                Some(now)
+            } else {
+                now.checked_add(IDLE_RETRY)
+            };
+            self.wakes.insert(kind, wake);
+        }
+        Ok(report)
+    }
+
+    /// Works off what runs have on their agenda: sweeps under way, seals that end. Returns whether there was any.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn work_off(&mut self, now: Timestamp, rules: &Rules) -> Result<bool, StoreError> {
+        let runs = self.overlay.agenda(now, AGENDA_RUNS)?;
+        for run in &runs {
+            let outcome = sweep::work_off(&self.overlay, run, now, AGENDA_ROWS)?;
+            self.take(outcome, rules, Cause::Command);
+        }
+        Ok(!runs.is_empty())
+    }
+
+    fn take(&mut self, outcome: Outcome, rules: &Rules, cause: Cause) {
+        for mutation in outcome.mutations {
+            match (&mutation, cause) {
+                (Mutation::Put { timer, .. }, _) => *self.tally.armed.entry(timer.kind).or_insert(0) += 1,
+                (Mutation::Remove { .. }, Cause::Command) => self.tally.disarmed += 1,
+                (Mutation::Remove { .. }, Cause::Time)
+                | (Mutation::Run { .. } | Mutation::Advance { .. }, Cause::Command | Cause::Time) => {}
+            }
+            self.fold(mutation);
+        }
+        for event in &outcome.fired {
+            let lateness = event.fired.since(event.timer.due.max(event.timer.armed));
+            self.tally.fired.push((event.timer.kind, lateness));
+            self.tally.outbox += u64::try_from(event.timer.outbox.len()).unwrap_or(u64::MAX);
+            self.emissions.extend(emit::fired(event, rules));
+        }
+        for answer in &outcome.answers {
+            self.answer(answer, rules);
+        }
+    }
+}
+
+/// What led to an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    Command,
+    Time,
+}
+
+fn takes_generation(mutation: &Mutation) -> bool {
+    matches!(mutation, Mutation::Put { .. })
+}
+
+fn is_removal(action: &Action) -> bool {
+    matches!(action, Action::DisarmRun { .. } | Action::SealRun { .. })
+}
+
+/// Returns the command as it is forwarded: with its due resolved, since its record gets a new timestamp on the way.
+fn forwarded(record: &InputRecord, command: &Command, context: &Context<'_>) -> Result<Command, Rejection> {
+    if record.headers.iter().any(|header| header.key == emit::FORWARDED_HEADER) {
+        let detail = "the command was forwarded before and is on a wrong partition still; the command topic and the \
+                      changelog disagree about their partitions";
+        return Err(Rejection::new(Reason::ForwardLoop, detail));
+    }
+    let mut command = command.clone();
+    if let Action::Arm(arm) = &mut command.action
+        && let When::AfterMillis(_) = arm.when
+    {
+        arm.when = When::At(resolve_due(arm.when, context)?);
+    }
+    Ok(command)
+}
+
+fn refused(command: &Command, rejection: Rejection) -> Refused {
+    Refused {
+        rejection,
+        reply: command.reply.clone(),
+        run: Some(command.action.run().clone()),
+        timer: command.action.timer().cloned(),
+    }
+}

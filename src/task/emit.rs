@@ -1,0 +1,136 @@
+//! Makes records out of what the core decided.
+//!
+//! Owns the place, key and headers of every record that a task sends. Never sends one.
+//! Keeps: payloads and user headers pass byte-exact.
+
+use bytes::Bytes;
+
+use super::rules::Rules;
+use crate::log::{Destination, Emission, InputRecord};
+use crate::position::Partition;
+use crate::store::Batch;
+use crate::timer::command::{Command, Encoding};
+use crate::timer::model::Header;
+use crate::timer::outcome::{Answer, FiredEvent, Rejection};
+use crate::wire;
+use crate::wire::key::StateKey;
+use crate::wire::state::{Barrier, Meta};
+
+/// Marks a command that was forwarded to its partition.
+pub const FORWARDED_HEADER: &str = "punctual-forwarded";
+
+/// Returns the fired record and the outbox records of a timer that fires.
+pub(super) fn fired(event: &FiredEvent, rules: &Rules) -> Vec<Emission> {
+    let kind = event.timer.kind;
+    // Only known kinds are scanned; the number stands in for a name that a test registry lacks.
+    let name = rules.registry.get(kind).map_or_else(|| kind.to_string(), |kind| kind.name.clone());
+    let mut emissions = Vec::with_capacity(1 + event.timer.outbox.len());
+    emissions.push(Emission {
+        to: Destination::Fired(kind),
+        partition: None,
+        key: Some(wire::fired::key(event)),
+        value: event.timer.payload.clone(),
+        headers: wire::fired::headers(event, &name, &rules.source),
+        timestamp: None,
+    });
+    for record in &event.timer.outbox {
+        emissions.push(Emission {
+            to: Destination::Outbox(kind),
+            partition: None,
+            key: record.key.clone(),
+            value: record.value.clone(),
+            headers: record.headers.clone(),
+            timestamp: None,
+        });
+    }
+    emissions
+}
+
+/// Returns the record that answers a command.
+pub(super) fn answer(answer: &Answer) -> Emission {
+    let (value, headers) = wire::answer::encode(answer);
+    Emission {
+        to: Destination::Results,
+        partition: None,
+        key: Some(Bytes::from(answer.run.to_string())),
+        value: Some(value),
+        headers,
+        timestamp: None,
+    }
+}
+
+/// Returns the command on its way to the partition where it belongs.
+pub(super) fn forward(record: &InputRecord, command: &Command, home: Partition) -> Emission {
+    // The answer, and so the command, keeps the encoding of the original; without a reply either will do.
+    let encoding = command.reply.as_ref().map_or(Encoding::Protobuf, |reply| reply.encoding);
+    let mut headers: Vec<Header> =
+        record.headers.iter().filter(|header| !header.key.eq_ignore_ascii_case("content-type")).cloned().collect();
+    headers.push(wire::content_type::header(encoding));
+    headers.push(Header { key: FORWARDED_HEADER.to_owned(), value: Some(Bytes::from_static(b"1")) });
+    Emission {
+        to: Destination::Arm,
+        partition: Some(home),
+        key: Some(Bytes::from(command.action.run().to_string())),
+        value: Some(wire::command::encode(command, encoding)),
+        headers,
+        timestamp: record.timestamp,
+    }
+}
+
+/// Returns the dead letter of a record that is not a command or was rejected.
+pub(super) fn dead_letter(record: &InputRecord, rejection: &Rejection, rules: &Rules) -> Emission {
+    let original = wire::dead_letter::Original {
+        partition: record.partition,
+        offset: record.offset,
+        timestamp: record.timestamp,
+        headers: &record.headers,
+    };
+    let headers = wire::dead_letter::headers(&original, rejection, &rules.arm_topic);
+    let (key, value) = (record.key.clone(), record.value.clone());
+    let letter = wire::dead_letter::truncate(key, value, headers, rules.dead_letter_bytes_max);
+    Emission {
+        to: Destination::DeadLetter,
+        partition: None,
+        key: letter.key,
+        value: letter.value,
+        headers: letter.headers,
+        timestamp: None,
+    }
+}
+
+/// Returns the changelog records of a batch: a body for what is there, a tombstone for what was there and is not.
+pub(super) fn changes(partition: Partition, batch: &Batch) -> Vec<Emission> {
+    let mut emissions = Vec::with_capacity(batch.timers.len() + batch.runs.len() + 1);
+    for change in &batch.timers {
+        let body = change.after.as_ref().map(|(_, body)| body.clone());
+        assert!(body.is_some() || change.before.is_some(), "INV-NET-1: a batch has net changes only");
+        emissions.push(changelog(partition, &StateKey::Timer(change.key.clone()), body));
+    }
+    for change in &batch.runs {
+        let body = (!change.after.is_empty()).then(|| change.body.clone());
+        emissions.push(changelog(partition, &StateKey::Run(change.run.clone()), body));
+    }
+    emissions
+}
+
+/// Returns the record of the partition's position and generation counter.
+pub(super) fn meta(partition: Partition, meta: Meta) -> Emission {
+    changelog(partition, &StateKey::Meta, Some(meta.encode()))
+}
+
+/// Returns the record that marks an ownership.
+pub(super) fn barrier(partition: Partition, nonce: u64, owner: &str) -> Emission {
+    let barrier = Barrier { nonce, owner: owner.to_owned() };
+    changelog(partition, &StateKey::Barrier, Some(barrier.encode()))
+}
+
+fn changelog(partition: Partition, key: &StateKey, value: Option<Bytes>) -> Emission {
+    Emission {
+        to: Destination::Changelog,
+        partition: Some(partition),
+        key: Some(key.encode()),
+        value,
+        headers: Vec::new(),
+        timestamp: None,
+    }
+}

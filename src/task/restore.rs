@@ -1,0 +1,244 @@
+//! Rebuilds a partition's state from its changelog.
+//!
+//! Owns [`Restore`] and the way from changelog records to mutations. Never reads the log itself: batches are handed in, so
+//! that the worker's other partitions keep firing in between.
+//! Keeps: the state is complete when the task's own barrier has been read (INV-RESTORE-1), because the barrier was written
+//! after the fence of the previous owner, and reading it proves that everything before it was read.
+
+use std::time::Duration;
+
+use super::{Phase, Task, emit};
+use crate::log::{ChangelogBatch, ChangelogRecord, Emission, Extent, FencingPosition};
+use crate::position::Position;
+use crate::store::{Store, StoreError};
+use crate::time::Timestamp;
+use crate::timer::model::{Generation, RunState};
+use crate::timer::outcome::Mutation;
+use crate::timer::view::View;
+use crate::wire;
+use crate::wire::key::StateKey;
+use crate::wire::state::{Barrier, Meta};
+
+/// A restore under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restore {
+    /// The nonce of the task's own barrier.
+    nonce: u64,
+    /// The position behind the barrier.
+    until: Position,
+    /// Where the restore began.
+    from: Position,
+    /// How far it has come.
+    reached: Position,
+    /// When its scan began: the age of a store that it leaves unfinished.
+    began: Timestamp,
+    /// The boot-clock time of the last progress.
+    progressed_at: Duration,
+    /// The position that the changelog holds for the commands, as far as it was read.
+    meta_position: Option<Position>,
+    /// What the group and the command topic said at the assignment.
+    input: InputAtJoin,
+    /// How many records could not be decoded; they stay in the changelog.
+    undecodable: u64,
+}
+
+/// What was known of a partition's commands when it was assigned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InputAtJoin {
+    /// The group's position.
+    pub fencing: FencingPosition,
+    /// The extent of the partition, records of open transactions included.
+    pub extent: Extent,
+}
+
+/// Where a restore begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RestoreStart {
+    /// The nonce of the barrier that was committed.
+    pub nonce: u64,
+    /// The position behind the barrier.
+    pub until: Position,
+    /// Where reading begins.
+    pub from: Position,
+    /// What was known of the commands.
+    pub input: InputAtJoin,
+}
+
+/// How a restore ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restored {
+    /// There is more to read.
+    NotYet,
+    /// Commands are to be read from here; so many were removed from the topic before they were read.
+    From {
+        /// The position.
+        position: Position,
+        /// The number of lost commands.
+        lost: u64,
+    },
+    /// The topics contradict each other; going on would fire twice or lose timers.
+    Contradiction(&'static str),
+}
+
+impl Restore {
+    /// Returns how many offsets were read, and how many there are.
+    pub fn progress(&self) -> (u64, u64) {
+        let span = |to: Position| to.0.saturating_sub(self.from.0).max(0).unsigned_abs();
+        (span(self.reached), span(self.until))
+    }
+
+    /// Returns whether nothing was read for so long.
+    pub fn is_stalled(&self, boot: Duration, timeout: Duration) -> bool {
+        boot.saturating_sub(self.progressed_at) > timeout
+    }
+}
+
+impl<S: Store> Task<S> {
+    /// Returns the record that marks this ownership in the changelog.
+    pub fn barrier(&self, nonce: u64, owner: &str) -> Emission {
+        emit::barrier(self.partition, nonce, owner)
+    }
+
+    /// Returns where the changelog has to be read from, given what is there of it; `None` if the store is ahead of it.
+    pub fn restore_from(&self, changelog: Extent) -> Option<Position> {
+        match self.overlay.store().header().changelog_position {
+            Some(position) if position > changelog.end => None,
+            Some(position) => Some(position.max(changelog.start)),
+            None => Some(changelog.start),
+        }
+    }
+
+    /// Notes the id of the changelog topic; it is stored with the next batch.
+    pub fn identify(&mut self, changelog_topic_id: [u8; 16]) {
+        self.changelog_topic_id = Some(changelog_topic_id);
+    }
+
+    /// Begins to restore, once the barrier has committed.
+    ///
+    /// # Panics
+    /// When the task is not joining.
+    pub fn begin_restore(&mut self, start: RestoreStart, now: Timestamp, boot: Duration) {
+        assert!(self.phase == Phase::Joining, "a restore begins when a task joins");
+        self.phase = Phase::Restoring(Restore {
+            nonce: start.nonce,
+            until: start.until,
+            from: start.from,
+            reached: start.from,
+            began: now,
+            progressed_at: boot,
+            meta_position: self.overlay.store().header().input_position,
+            input: start.input,
+            undecodable: 0,
+        });
+    }
+
+    /// Takes a batch of the changelog. Returns whether the restore has ended.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    ///
+    /// # Panics
+    /// When the batch ends before its own records.
+    pub fn restore(&mut self, batch: &ChangelogBatch, now: Timestamp, boot: Duration) -> Result<Restored, StoreError> {
+        let Phase::Restoring(mut restore) = self.phase.clone() else {
+            // A batch that was on its way when the restore ended.
+            return Ok(Restored::NotYet);
+        };
+        let mut is_complete = batch.position >= restore.until;
+        for record in &batch.records {
+            assert!(record.offset.next() <= batch.position, "a batch ends behind its records");
+            if record.offset.next() <= restore.reached {
+                continue;
+            }
+            is_complete |= self.restore_record(record, &mut restore)?;
+        }
+        if batch.position > restore.reached {
+            restore.reached = batch.position;
+            restore.progressed_at = boot;
+        }
+        let mut changes = self.overlay.batch();
+        changes.header.changelog_topic_id = self.changelog_topic_id;
+        changes.header.changelog_position = Some(restore.reached);
+        changes.header.input_position = restore.meta_position;
+        changes.header.next_generation = self.open.generation;
+        changes.header.level_at = Some(if is_complete { now } else { restore.began });
+        self.overlay.commit(changes)?;
+        self.wakes.clear();
+        self.is_flush_due = true;
+        if !is_complete {
+            self.phase = Phase::Restoring(restore);
+            return Ok(Restored::NotYet);
+        }
+        Ok(self.finish(&restore))
+    }
+
+    fn finish(&mut self, restore: &Restore) -> Restored {
+        let InputAtJoin { fencing, extent } = restore.input;
+        let (position, lost) = match restore.meta_position {
+            Some(position) if position > extent.end => {
+                return Restored::Contradiction(
+                    "the command topic ends before the position that the changelog holds: it was recreated or truncated",
+                );
+            }
+            Some(position) if position < extent.start => (extent.start, extent.start.0.abs_diff(position.0)),
+            Some(position) => (position, 0),
+            None if fencing.committed && fencing.position > extent.start => {
+                return Restored::Contradiction(
+                    "the changelog holds no position although the group has committed one: the changelog was recreated",
+                );
+            }
+            None => (extent.start, 0),
+        };
+        // What the changelog holds is what was committed; a new position is written with the next transaction.
+        self.committed.position = restore.meta_position;
+        self.committed.generation = self.open.generation;
+        self.open.position = Some(position);
+        self.phase = Phase::CatchingUp { target: extent.end };
+        Restored::From { position, lost }
+    }
+
+    /// Folds one record. Returns whether it is the task's own barrier.
+    fn restore_record(&mut self, record: &ChangelogRecord, restore: &mut Restore) -> Result<bool, StoreError> {
+        let Ok(key) = StateKey::decode(&record.key) else {
+            restore.undecodable += 1;
+            return Ok(false);
+        };
+        match key {
+            StateKey::Timer(key) => {
+                let previous = self.overlay.locate(&key)?;
+                match record.value.as_deref().map(wire::state::decode_timer) {
+                    Some(Ok(timer)) => {
+                        self.open.generation = self.open.generation.max(Generation(timer.generation.0 + 1));
+                        self.fold(Mutation::Put { timer: Box::new(timer), previous });
+                    }
+                    Some(Err(_)) => restore.undecodable += 1,
+                    None => {
+                        if let Some(previous) = previous {
+                            self.fold(Mutation::Remove { key, previous });
+                        }
+                    }
+                }
+            }
+            StateKey::Run(run) => {
+                let previous = self.overlay.run(&run)?;
+                match record.value.as_deref().map(wire::state::decode_run) {
+                    Some(Ok(state)) => self.fold(Mutation::Run { run, previous, state }),
+                    Some(Err(_)) => restore.undecodable += 1,
+                    None => self.fold(Mutation::Run { run, previous, state: RunState::default() }),
+                }
+            }
+            StateKey::Meta => match record.value.as_deref().map(Meta::decode) {
+                Some(Ok(meta)) => {
+                    restore.meta_position = Some(meta.input_position);
+                    self.open.generation = self.open.generation.max(meta.next_generation);
+                }
+                Some(Err(_)) | None => restore.undecodable += 1,
+            },
+            StateKey::Barrier => match record.value.as_deref().map(Barrier::decode) {
+                Some(Ok(barrier)) => return Ok(barrier.nonce == restore.nonce),
+                Some(Err(_)) | None => restore.undecodable += 1,
+            },
+        }
+        Ok(false)
+    }
+}

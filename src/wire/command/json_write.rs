@@ -1,0 +1,172 @@
+//! Commands written as JSON.
+//!
+//! Owns the order of the fields and the choice between text and base64. Keeps: `json_read` reads back what is written
+//! here; bytes that are UTF-8 are written as text, all others as base64.
+
+use base64::Engine;
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::time::Timestamp;
+use crate::wire::json::BASE64;
+use crate::wire::{duration, proto};
+
+#[derive(Serialize)]
+struct CommandFields<'a> {
+    tenant: &'a str,
+    run: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    correlation_id: &'a str,
+    #[serde(flatten)]
+    action: Option<ActionFields<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum ActionFields<'a> {
+    Arm(Box<ArmFields<'a>>),
+    Disarm {
+        timer_id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        generation: Option<u64>,
+    },
+    DisarmRun {},
+    SealRun {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        retention: Option<String>,
+    },
+}
+
+#[derive(Serialize)]
+struct ArmFields<'a> {
+    timer_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<KindField<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_conflict: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_base64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_base64: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    headers: Vec<HeaderFields<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    outbox: Vec<OutboxFields<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum KindField<'a> {
+    Number(u32),
+    Name(&'a str),
+}
+
+#[derive(Serialize)]
+struct HeaderFields<'a> {
+    key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_base64: Option<String>,
+}
+
+#[derive(Serialize)]
+struct OutboxFields<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_base64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_base64: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    headers: Vec<HeaderFields<'a>>,
+}
+
+pub(super) fn write(command: &proto::Command) -> Bytes {
+    let fields = CommandFields {
+        tenant: &command.tenant,
+        run: &command.run,
+        correlation_id: &command.correlation_id,
+        action: command.action.as_ref().map(action_fields),
+    };
+    let text = serde_json::to_vec(&fields).expect("texts, numbers and lists are always JSON");
+    Bytes::from(text)
+}
+
+fn action_fields(action: &proto::command::Action) -> ActionFields<'_> {
+    use proto::command::Action;
+    match action {
+        Action::Arm(arm) => ActionFields::Arm(Box::new(arm_fields(arm))),
+        Action::Disarm(disarm) => ActionFields::Disarm { timer_id: &disarm.timer_id, generation: disarm.generation },
+        Action::DisarmRun(proto::DisarmRun {}) => ActionFields::DisarmRun {},
+        Action::SealRun(seal) => ActionFields::SealRun { retention: seal.retention_ms.map(duration::write_millis) },
+    }
+}
+
+fn arm_fields(arm: &proto::Arm) -> ArmFields<'_> {
+    let kind = arm.kind_ref.as_ref().map(|kind| match kind {
+        proto::arm::KindRef::KindNumber(number) => KindField::Number(*number),
+        proto::arm::KindRef::Kind(name) => KindField::Name(name),
+    });
+    let (at, after) = match arm.when {
+        Some(proto::arm::When::AtMs(millis)) => (Some(Timestamp::from_millis(millis).to_string()), None),
+        Some(proto::arm::When::AfterMs(millis)) => (None, Some(duration::write_millis(millis))),
+        None => (None, None),
+    };
+    let on_conflict = match arm.on_conflict() {
+        proto::OnConflict::Unspecified | proto::OnConflict::Keep => None,
+        proto::OnConflict::Replace => Some("replace"),
+    };
+    let (payload, payload_base64) = text_or_base64(arm.payload.as_ref());
+    let (key, key_base64) = text_or_base64(arm.key.as_ref());
+    ArmFields {
+        timer_id: &arm.timer_id,
+        kind,
+        at,
+        after,
+        on_conflict,
+        payload,
+        payload_base64,
+        key,
+        key_base64,
+        headers: header_fields(&arm.headers),
+        outbox: outbox_fields(&arm.outbox),
+    }
+}
+
+fn header_fields(headers: &[proto::Header]) -> Vec<HeaderFields<'_>> {
+    let mut fields = Vec::with_capacity(headers.len());
+    for proto::Header { key, value } in headers {
+        let (value, value_base64) = text_or_base64(value.as_ref());
+        fields.push(HeaderFields { key, value, value_base64 });
+    }
+    fields
+}
+
+fn outbox_fields(records: &[proto::OutboxRecord]) -> Vec<OutboxFields<'_>> {
+    let mut fields = Vec::with_capacity(records.len());
+    for proto::OutboxRecord { key, value, headers } in records {
+        let (key, key_base64) = text_or_base64(key.as_ref());
+        let (value, value_base64) = text_or_base64(value.as_ref());
+        fields.push(OutboxFields { key, key_base64, value, value_base64, headers: header_fields(headers) });
+    }
+    fields
+}
+
+fn text_or_base64(bytes: Option<&Bytes>) -> (Option<&str>, Option<String>) {
+    match bytes.map(|bytes| std::str::from_utf8(bytes).map_err(|_| BASE64.encode(bytes))) {
+        None => (None, None),
+        Some(Ok(text)) => (Some(text), None),
+        Some(Err(base64)) => (None, Some(base64)),
+    }
+}

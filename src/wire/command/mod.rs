@@ -1,0 +1,112 @@
+//! Commands, from and to the records of the arm topic.
+//!
+//! Owns [`decode`], [`encode`], and [`Refused`]: what is still known of a record that is no valid command. Both encodings
+//! meet in the generated `proto::Command`, which one function turns into the core's command.
+//!
+//! ```text
+//!   JSON     ──json_read──▶ proto::Command ──form──▶ timer::command::Command
+//!   protobuf ──prost──────▶
+//! ```
+//!
+//! Never judges a command against the state or the settings: that is `timer::apply`. Keeps: [`decode`] after [`encode`]
+//! gives the same command.
+
+mod form;
+mod json_read;
+mod json_write;
+
+use bytes::Bytes;
+use prost::Message;
+
+use super::json::Json;
+use super::{content_type, proto};
+use crate::timer::command::{Command, Encoding, Reply};
+use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
+use crate::timer::model::Header;
+use crate::timer::outcome::{Reason, Rejection};
+
+/// A record that is no valid command, with what could still be read of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Why it is refused.
+    pub rejection: Rejection,
+    /// Whom to answer, if that could be read.
+    pub reply: Option<Reply>,
+    /// The run that it is about, if that could be read.
+    pub run: Option<RunKey>,
+    /// The timer that it is about, if that could be read.
+    pub timer: Option<TimerKey>,
+}
+
+/// Parses the value of a record of the arm topic; its headers name the encoding.
+///
+/// # Errors
+/// [`Refused`] when the record is no valid command. The caller answers it, dead-letters it, and goes on.
+#[expect(clippy::result_large_err, reason = "a refused command is rare, and its caller takes it apart at once")]
+pub fn decode(value: Option<&Bytes>, headers: &[Header]) -> Result<Command, Refused> {
+    let nothing_known = |rejection| Refused { rejection, reply: None, run: None, timer: None };
+    let Some(value) = value.filter(|value| !value.is_empty()) else {
+        let detail = "the record has no value; send a command as protobuf or JSON";
+        return Err(nothing_known(Rejection::new(Reason::Unreadable, detail)));
+    };
+    let encoding = content_type::encoding_of(value, headers).map_err(nothing_known)?;
+    // What is refused is read a second time for what is known of it, so that good commands pay nothing for it.
+    read(value, encoding).map_err(|rejection| glimpse(value, encoding).refuse(rejection, encoding))
+}
+
+fn read(value: &Bytes, encoding: Encoding) -> Result<Command, Rejection> {
+    let message = match encoding {
+        Encoding::Json => json_read::read(Json::parse(value)?)?,
+        Encoding::Protobuf => proto::Command::decode(value.clone()).map_err(|error| {
+            let detail = format!(
+                "the value is not a punctual.v1.Command: {error}; for JSON send the header {}: {}",
+                content_type::CONTENT_TYPE,
+                content_type::JSON
+            );
+            Rejection::new(Reason::Unreadable, detail)
+        })?,
+    };
+    form::from_proto(message, encoding)
+}
+
+fn glimpse(value: &Bytes, encoding: Encoding) -> Glimpse {
+    match encoding {
+        Encoding::Json => Json::parse(value).map(|tree| json_read::glimpse(&tree)).unwrap_or_default(),
+        Encoding::Protobuf => proto::Command::decode(value.clone()).map(form::glimpse).unwrap_or_default(),
+    }
+}
+
+/// Writes a command so that [`decode`] reads it back. The record needs [`content_type::header`] beside it.
+pub fn encode(command: &Command, encoding: Encoding) -> Bytes {
+    let message = form::to_proto(command);
+    match encoding {
+        Encoding::Protobuf => Bytes::from(message.encode_to_vec()),
+        Encoding::Json => json_write::write(&message),
+    }
+}
+
+/// The parts of a command that say whom it is about and whom to answer, valid or not.
+#[derive(Debug, Default)]
+struct Glimpse {
+    correlation_id: Option<String>,
+    tenant: Option<String>,
+    run: Option<String>,
+    timer_id: Option<String>,
+}
+
+impl Glimpse {
+    fn refuse(self, rejection: Rejection, encoding: Encoding) -> Refused {
+        let reply = self.correlation_id.and_then(|id| form::reply(id, encoding).ok().flatten());
+        let tenant = Tenant::parse(self.tenant.as_deref().unwrap_or_default()).ok();
+        let run = self.run.and_then(|run| Run::parse(&run).ok());
+        let run = tenant.zip(run).map(|(tenant, run)| RunKey { tenant, run });
+        let id = self.timer_id.and_then(|id| TimerId::parse(&id).ok());
+        let timer = run.clone().zip(id).map(|(run, id)| TimerKey { run, id });
+        Refused { rejection, reply, run, timer }
+    }
+}
+
+#[cfg(test)]
+mod golden_test;
+#[cfg(test)]
+mod refused_test;

@@ -1,0 +1,183 @@
+//! Stored records, byte by byte, there and back, and across releases.
+
+use std::fmt::Debug;
+
+use expect_test::{Expect, expect};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::timer::model::{Header, OutboxRecord};
+use crate::wire::strategy;
+
+fn timer() -> Timer {
+    let run = RunKey { tenant: Tenant::parse("acme").unwrap(), run: Run::parse("order-42").unwrap() };
+    let header = |value: Option<&'static [u8]>| Header { key: "x".to_owned(), value: value.map(Bytes::from_static) };
+    Timer {
+        key: TimerKey { run, id: TimerId::parse("reminder").unwrap() },
+        kind: KindNumber::new(1).unwrap(),
+        due: Timestamp::parse("2026-12-01T09:00:00.250Z").unwrap(),
+        wake: Timestamp::parse("2026-12-01T09:00:05.250Z").unwrap(),
+        generation: Generation(7),
+        attempt: 1,
+        armed: Timestamp::parse("2026-11-01T00:00:00Z").unwrap(),
+        payload: Some(Bytes::from_static(b"text")),
+        record_key: Some(Bytes::new()),
+        headers: vec![header(Some(b"a")), header(Some(b"\xff")), header(Some(b"")), header(None)],
+        outbox: vec![OutboxRecord { key: None, value: Some(Bytes::from_static(b"v")), headers: vec![header(None)] }],
+    }
+}
+
+fn run_state() -> RunState {
+    let reply = |encoding| Reply { correlation_id: "c-1".to_owned(), encoding };
+    let replies = vec![
+        SweepReply { reply: reply(Encoding::Json), sealed: true },
+        SweepReply { reply: reply(Encoding::Protobuf), sealed: false },
+    ];
+    RunState {
+        seal: Some(Seal { until: Some(Timestamp::from_millis(1_800_000_000_000)) }),
+        sweep: Some(Sweep { below: Generation(9), removed: 3, replies }),
+    }
+}
+
+#[test]
+fn golden_bytes() {
+    let check = |bytes: Bytes, expected: Expect| expected.assert_eq(&format!("{bytes:?}"));
+    check(
+        encode_timer(&timer()),
+        expect![[
+            r#"b"\x08\x01\x12\x04acme\x1a\x08order-42\"\x08reminder(\x010\xfa\xa6\xd4\x86\xa348\x82\xce\xd4\x86\xa34@\x07H\x01P\x80\xd0\x9f\xa3\x994Z\x04textb\0j\x06\n\x01x\x12\x01aj\x06\n\x01x\x12\x01\xffj\x05\n\x01x\x12\0j\x03\n\x01xr\x08\x12\x01v\x1a\x03\n\x01x""#
+        ]],
+    );
+    check(
+        encode_run(&run_state()),
+        expect![[
+            r#"b"\x08\x01\x12\x07\x08\x80\xa0\xf1\xc2\xb14\x1a\x18\x08\t\x10\x03\x1a\t\n\x03c-1\x10\x02\x18\x01\x1a\x07\n\x03c-1\x10\x01""#
+        ]],
+    );
+    check(encode_run(&RunState { seal: Some(Seal { until: None }), sweep: None }), expect![[r#"b"\x08\x01\x12\0""#]]);
+    check(
+        Meta { input_position: Position(42), next_generation: Generation(8) }.encode(),
+        expect![[r#"b"\x08\x01\x10*\x18\x08""#]],
+    );
+    check(
+        Barrier { nonce: 0x0102_0304_0506_0708, owner: "host-1".to_owned() }.encode(),
+        expect![[r#"b"\x08\x01\x11\x08\x07\x06\x05\x04\x03\x02\x01\x1a\x06host-1""#]],
+    );
+}
+
+#[test]
+fn contradictions_are_errors() {
+    let check = |change: fn(&mut proto::TimerState), expected: Expect| {
+        let mut message = proto::TimerState::decode(encode_timer(&timer())).unwrap();
+        change(&mut message);
+        expected.assert_eq(&decode_timer(&message.encode_to_vec()).unwrap_err().to_string());
+    };
+    check(
+        |timer| timer.wake_ms = timer.due_ms - 1,
+        expect![
+            "timer cannot be decoded: its wake 2026-12-01T09:00:00.249Z is before its due 2026-12-01T09:00:00.250Z"
+        ],
+    );
+    check(|timer| timer.kind = 0, expect!["timer cannot be decoded: its kind is 0"]);
+    check(|timer| timer.kind = 256, expect!["timer cannot be decoded: its kind is 256"]);
+    check(|timer| timer.tenant.clear(), expect!["timer cannot be decoded: it has no tenant"]);
+    check(|timer| timer.run.clear(), expect!["timer cannot be decoded: run `` is empty; give it 1 to 512 bytes"]);
+    check(
+        |timer| timer.timer_id.clear(),
+        expect!["timer cannot be decoded: timer_id `` is empty; give it 1 to 512 bytes"],
+    );
+    check(
+        |timer| timer.due_ms = -1,
+        expect!["timer cannot be decoded: its due is -1 ms, outside the years 1970 to 9999"],
+    );
+    check(
+        |timer| timer.wake_ms = i64::MAX,
+        expect!["timer cannot be decoded: its wake is 9223372036854775807 ms, outside the years 1970 to 9999"],
+    );
+    check(|timer| timer.reader_min = 0, expect!["timer cannot be decoded: it has no reader version"]);
+}
+
+/// T7: an old binary meets a newer record version and says so, rather than reading half of it.
+#[test]
+fn a_record_of_a_newer_release_is_recognised() {
+    let check = |error: DecodeError| {
+        assert!(matches!(error, DecodeError::TooNew { .. }), "{error}");
+        error.to_string()
+    };
+    let mut message = proto::TimerState::decode(encode_timer(&timer())).unwrap();
+    message.reader_min = 2;
+    expect![
+        "timer was written by a newer release: it needs reader version 2, this release has 1; upgrade this instance"
+    ]
+    .assert_eq(&check(decode_timer(&message.encode_to_vec()).unwrap_err()));
+    let newer = proto::RunState { reader_min: 2, ..proto::RunState::default() };
+    check(decode_run(&newer.encode_to_vec()).unwrap_err());
+    check(Meta::decode(&newer.encode_to_vec()).unwrap_err());
+    check(Barrier::decode(&newer.encode_to_vec()).unwrap_err());
+}
+
+/// New-reads-old and old-reads-new: an added field that may be lost is passed over.
+#[test]
+fn an_unknown_field_is_passed_over() {
+    let mut bytes = encode_timer(&timer()).to_vec();
+    // Field 100, a varint.
+    bytes.extend([0xA0, 0x06, 0x01]);
+    assert_eq!(decode_timer(&bytes).unwrap(), timer());
+}
+
+#[test]
+fn an_empty_row_is_no_value() {
+    assert!(decode_timer(&[]).is_err(), "timer");
+    assert!(decode_run(&[]).is_err(), "run");
+    assert!(Meta::decode(&[]).is_err(), "meta");
+    assert!(Barrier::decode(&[]).is_err(), "barrier");
+    let negative = proto::Meta { reader_min: 1, input_position: -1001, next_generation: 0 };
+    expect!["meta cannot be decoded: its input position is -1001"]
+        .assert_eq(&Meta::decode(&negative.encode_to_vec()).unwrap_err().to_string());
+}
+
+fn same<T: Debug + PartialEq>(read: Result<T, DecodeError>, written: &T) -> Result<(), TestCaseError> {
+    prop_assert_eq!(&read.unwrap(), written);
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn timers_come_back(timer in strategy::timer()) {
+        same(decode_timer(&encode_timer(&timer)), &timer)?;
+    }
+
+    #[test]
+    fn runs_come_back(state in strategy::run_state()) {
+        same(decode_run(&encode_run(&state)), &state)?;
+    }
+
+    #[test]
+    fn meta_comes_back(position in 0..=i64::MAX, generation: u64) {
+        let meta = Meta { input_position: Position(position), next_generation: Generation(generation) };
+        same(Meta::decode(&meta.encode()), &meta)?;
+    }
+
+    #[test]
+    fn barriers_come_back(nonce: u64, owner in ".{0,24}") {
+        let barrier = Barrier { nonce, owner };
+        same(Barrier::decode(&barrier.encode()), &barrier)?;
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in vec(any::<u8>(), 0..64)) {
+        let _ = (decode_timer(&bytes), decode_run(&bytes), Meta::decode(&bytes), Barrier::decode(&bytes));
+    }
+
+    #[test]
+    fn no_damaged_row_panics(timer in strategy::timer(), at: prop::sample::Index, byte: u8, cut: prop::sample::Index) {
+        let mut bytes = encode_timer(&timer).to_vec();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        bytes.truncate(cut.index(bytes.len()) + 1);
+        if let Ok(read) = decode_timer(&bytes) {
+            prop_assert!(read.wake >= read.due, "what is decoded is valid");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Arbitrary values for property tests: valid by the rules of the core, and otherwise as odd as they come.
+//!
+//! Owns the generators only. Keeps: every value is one that the product could meet.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use crate::time::Timestamp;
+use crate::timer::command::{Action, Arm, Command, Encoding, OnConflict, Reply, When};
+use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
+use crate::timer::kind::{KindNumber, KindRef};
+use crate::timer::model::{Generation, Header, OutboxRecord, RunState, Seal, Sweep, SweepReply, Timer};
+
+/// Up to `len` bytes, text as often as not.
+pub(crate) fn bytes(len: usize) -> impl Strategy<Value = Bytes> {
+    prop_oneof![vec(any::<u8>(), 0..len).prop_map(Bytes::from), "[a-z{\"\\\\é\u{0}]{0,8}".prop_map(Bytes::from)]
+}
+
+pub(crate) fn timestamp() -> impl Strategy<Value = Timestamp> {
+    (0..=Timestamp::MAX.as_millis()).prop_map(Timestamp::from_millis)
+}
+
+pub(crate) fn run_key() -> impl Strategy<Value = RunKey> {
+    ("[A-Za-z0-9._~-]{1,12}", "[^\\p{Cc}]{1,24}")
+        .prop_map(|(tenant, run)| RunKey { tenant: Tenant::parse(&tenant).unwrap(), run: Run::parse(&run).unwrap() })
+}
+
+pub(crate) fn timer_key() -> impl Strategy<Value = TimerKey> {
+    (run_key(), "[^\\p{Cc}]{1,24}").prop_map(|(run, id)| TimerKey { run, id: TimerId::parse(&id).unwrap() })
+}
+
+pub(crate) fn kind_number() -> impl Strategy<Value = KindNumber> {
+    (1_u32..=255).prop_map(|number| KindNumber::new(number).unwrap())
+}
+
+pub(crate) fn headers() -> impl Strategy<Value = Vec<Header>> {
+    let header = (".{0,8}", option::of(bytes(16))).prop_map(|(key, value)| Header { key, value });
+    vec(header, 0..4)
+}
+
+pub(crate) fn outbox() -> impl Strategy<Value = Vec<OutboxRecord>> {
+    let record = (option::of(bytes(16)), option::of(bytes(16)), headers());
+    vec(record.prop_map(|(key, value, headers)| OutboxRecord { key, value, headers }), 0..3)
+}
+
+pub(crate) fn encoding() -> impl Strategy<Value = Encoding> {
+    prop_oneof![Just(Encoding::Protobuf), Just(Encoding::Json)]
+}
+
+pub(crate) fn reply() -> impl Strategy<Value = Reply> {
+    (".{1,24}", encoding()).prop_map(|(correlation_id, encoding)| Reply { correlation_id, encoding })
+}
+
+fn arm() -> impl Strategy<Value = Arm> {
+    let kind = prop_oneof![kind_number().prop_map(KindRef::Number), "[A-Za-z0-9._-]{1,64}".prop_map(KindRef::Name)];
+    let when = prop_oneof![timestamp().prop_map(When::At), any::<i64>().prop_map(When::AfterMillis)];
+    let on_conflict = prop_oneof![Just(OnConflict::Keep), Just(OnConflict::Replace)];
+    let carried = (option::of(bytes(32)), option::of(bytes(16)), headers(), outbox());
+    (timer_key(), kind, when, on_conflict, carried).prop_map(
+        |(key, kind, when, on_conflict, (payload, record_key, headers, outbox))| Arm {
+            key,
+            kind,
+            when,
+            on_conflict,
+            payload,
+            record_key,
+            headers,
+            outbox,
+        },
+    )
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let generation = option::of(any::<u64>().prop_map(Generation));
+    let retention = option::of((0..=i64::MAX.unsigned_abs()).prop_map(Duration::from_millis));
+    prop_oneof![
+        4 => arm().prop_map(|arm| Action::Arm(Box::new(arm))),
+        1 => (timer_key(), generation).prop_map(|(key, generation)| Action::Disarm { key, generation }),
+        1 => run_key().prop_map(|run| Action::DisarmRun { run }),
+        1 => (run_key(), retention).prop_map(|(run, retention)| Action::SealRun { run, retention }),
+    ]
+}
+
+/// A command and its encoding, which is that of its reply too.
+pub(crate) fn command() -> impl Strategy<Value = (Command, Encoding)> {
+    (option::of(reply()), action(), encoding()).prop_map(|(reply, action, encoding)| {
+        let reply = reply.map(|reply| Reply { encoding, ..reply });
+        (Command { reply, action }, encoding)
+    })
+}
+
+pub(crate) fn timer() -> impl Strategy<Value = Timer> {
+    let times = (timestamp(), timestamp(), timestamp());
+    let numbers = (kind_number(), any::<u64>(), any::<u32>());
+    let carried = (option::of(bytes(32)), option::of(bytes(16)), headers(), outbox());
+    (timer_key(), times, numbers, carried).prop_map(
+        |(key, (one, other, armed), (kind, generation, attempt), (payload, record_key, headers, outbox))| Timer {
+            key,
+            kind,
+            due: one.min(other),
+            wake: one.max(other),
+            generation: Generation(generation),
+            attempt,
+            armed,
+            payload,
+            record_key,
+            headers,
+            outbox,
+        },
+    )
+}
+
+pub(crate) fn run_state() -> impl Strategy<Value = RunState> {
+    let seal = option::of(option::of(timestamp()).prop_map(|until| Seal { until }));
+    let waiting = (reply(), any::<bool>()).prop_map(|(reply, sealed)| SweepReply { reply, sealed });
+    let sweep = (any::<u64>(), any::<u64>(), vec(waiting, 0..4));
+    let sweep = sweep.prop_map(|(below, removed, replies)| Sweep { below: Generation(below), removed, replies });
+    (seal, option::of(sweep)).prop_map(|(seal, sweep)| RunState { seal, sweep })
+}

@@ -1,0 +1,235 @@
+//! A log of vectors for the tests of the loop: one broker, any number of workers, outcomes on demand.
+//!
+//! Owns the least that the contract of [`Log`] asks for. The simulator has a broker with Kafka's own rules.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::log::{
+    Aborted, ChangelogBatch, ChangelogRecord, CommitOutcome, Committed, Destination, Emission, Extent, FencingPosition,
+    InputRecord, Log, LogError, LogEvent, TopicIds, Transaction,
+};
+use crate::position::{Offset, Partition, Position};
+use crate::time::{Clock, Timestamp};
+
+/// How the next transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Abort,
+    UnknownButCommitted,
+    UnknownAndAborted,
+}
+
+/// What all workers share.
+#[derive(Default)]
+pub(super) struct Broker {
+    pub(super) commands: BTreeMap<Partition, Vec<InputRecord>>,
+    pub(super) changelog: BTreeMap<Partition, Vec<ChangelogRecord>>,
+    pub(super) output: Vec<Emission>,
+    pub(super) committed: BTreeMap<Partition, Position>,
+    pub(super) ends: VecDeque<End>,
+    pub(super) refusing: BTreeSet<Destination>,
+    pub(super) transactions: usize,
+}
+
+impl Broker {
+    pub(super) fn produce(&mut self, partition: Partition, timestamp: Timestamp, value: Bytes) {
+        let records = self.commands.entry(partition).or_default();
+        let offset = Offset(i64::try_from(records.len()).unwrap());
+        records.push(InputRecord {
+            partition,
+            offset,
+            timestamp: Some(timestamp),
+            key: None,
+            value: Some(value),
+            headers: Vec::new(),
+        });
+    }
+
+    pub(super) fn sent_to(&self, destination: Destination) -> Vec<&Emission> {
+        self.output.iter().filter(|emission| emission.to == destination).collect()
+    }
+
+    fn write(&mut self, transaction: &Transaction) -> Committed {
+        let mut committed = Committed::default();
+        for emission in &transaction.emissions {
+            if emission.to == Destination::Changelog {
+                let partition = emission.partition.unwrap();
+                assert!(transaction.positions.contains_key(&partition), "INV-FENCE-1");
+                let records = self.changelog.entry(partition).or_default();
+                let offset = Offset(i64::try_from(records.len()).unwrap());
+                let (key, value) = (emission.key.clone().unwrap(), emission.value.clone());
+                records.push(ChangelogRecord { offset, key, value });
+                committed.changelog.insert(partition, offset.next());
+            }
+            self.output.push(emission.clone());
+        }
+        for (partition, position) in &transaction.positions {
+            let before = self.committed.insert(*partition, *position);
+            assert!(before.is_none_or(|before| before <= *position), "INV-POS-1: {before:?} then {position:?}");
+        }
+        committed
+    }
+}
+
+/// One worker's end of the broker.
+#[derive(Default)]
+pub(super) struct FakeLog {
+    broker: Rc<RefCell<Broker>>,
+    pub(super) events: Rc<RefCell<VecDeque<LogEvent>>>,
+    consuming: BTreeMap<Partition, Position>,
+    restoring: BTreeMap<Partition, Position>,
+    pub(super) last_patience: Rc<Cell<Duration>>,
+}
+
+impl FakeLog {
+    pub(super) fn new(broker: &Rc<RefCell<Broker>>) -> Self {
+        Self { broker: Rc::clone(broker), ..Self::default() }
+    }
+}
+
+fn extent(records: usize) -> Extent {
+    Extent { start: Position(0), end: Position(i64::try_from(records).unwrap()) }
+}
+
+impl Log for FakeLog {
+    fn poll(&mut self, timeout: Duration, records_max: usize, _bytes_max: usize) -> Result<Vec<LogEvent>, LogError> {
+        self.last_patience.set(timeout);
+        let mut events: Vec<LogEvent> = self.events.borrow_mut().drain(..).collect();
+        let broker = self.broker.borrow();
+        for (partition, position) in &mut self.restoring {
+            let from = usize::try_from(position.0).unwrap();
+            let records: Vec<ChangelogRecord> =
+                broker.changelog.get(partition).into_iter().flatten().skip(from).take(2).cloned().collect();
+            if let Some(last) = records.last() {
+                *position = last.offset.next();
+                events.push(LogEvent::Changelog(ChangelogBatch {
+                    partition: *partition,
+                    position: *position,
+                    records,
+                }));
+            }
+        }
+        for (partition, position) in &mut self.consuming {
+            let from = usize::try_from(position.0).unwrap();
+            for record in broker.commands.get(partition).into_iter().flatten().skip(from).take(records_max) {
+                *position = record.offset.next();
+                events.push(LogEvent::Record(record.clone()));
+            }
+        }
+        Ok(events)
+    }
+
+    fn accept(&mut self, _partitions: &[Partition]) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn release(&mut self, partitions: &[Partition]) -> Result<(), LogError> {
+        for partition in partitions {
+            self.consuming.remove(partition);
+            self.restoring.remove(partition);
+        }
+        Ok(())
+    }
+
+    fn fencing_position(&mut self, partition: Partition) -> Result<FencingPosition, LogError> {
+        let committed = self.broker.borrow().committed.get(&partition).copied();
+        Ok(FencingPosition { position: committed.unwrap_or(Position(0)), committed: committed.is_some() })
+    }
+
+    fn input_extent(&mut self, partition: Partition) -> Result<Extent, LogError> {
+        Ok(extent(self.broker.borrow().commands.get(&partition).map_or(0, Vec::len)))
+    }
+
+    fn changelog_extent(&mut self, partition: Partition) -> Result<Extent, LogError> {
+        Ok(extent(self.broker.borrow().changelog.get(&partition).map_or(0, Vec::len)))
+    }
+
+    fn topic_ids(&mut self) -> Result<TopicIds, LogError> {
+        Ok(TopicIds { arm: [1; 16], changelog: [2; 16] })
+    }
+
+    fn restore(&mut self, partition: Partition, from: Position) -> Result<(), LogError> {
+        self.restoring.insert(partition, from);
+        Ok(())
+    }
+
+    fn stop_restore(&mut self, partition: Partition) -> Result<(), LogError> {
+        self.restoring.remove(&partition);
+        Ok(())
+    }
+
+    fn consume(&mut self, partition: Partition, from: Position) -> Result<(), LogError> {
+        self.consuming.insert(partition, from);
+        Ok(())
+    }
+
+    fn position(&self, partition: Partition) -> Option<Position> {
+        self.consuming.get(&partition).copied()
+    }
+
+    fn commit(&mut self, transaction: &Transaction) -> CommitOutcome {
+        let mut broker = self.broker.borrow_mut();
+        broker.transactions += 1;
+        assert!(!transaction.emissions.is_empty(), "at least one record before the offsets");
+        let refused: BTreeMap<Destination, String> = transaction
+            .emissions
+            .iter()
+            .filter(|emission| broker.refusing.contains(&emission.to))
+            .map(|emission| (emission.to, "unknown topic".to_owned()))
+            .collect();
+        if !refused.is_empty() {
+            return CommitOutcome::Aborted(Aborted { refused, detail: "refused".to_owned() });
+        }
+        match broker.ends.pop_front() {
+            None => CommitOutcome::Committed(broker.write(transaction)),
+            Some(End::Abort) => {
+                CommitOutcome::Aborted(Aborted { detail: "asked for".to_owned(), ..Aborted::default() })
+            }
+            Some(End::UnknownButCommitted) => {
+                broker.write(transaction);
+                CommitOutcome::Unknown { detail: "asked for".to_owned() }
+            }
+            Some(End::UnknownAndAborted) => CommitOutcome::Unknown { detail: "asked for".to_owned() },
+        }
+    }
+
+    fn rebuild(&mut self) -> Result<(), LogError> {
+        Ok(())
+    }
+}
+
+/// A clock that moves by hand.
+#[derive(Clone, Default)]
+pub(super) struct Hands {
+    boot_ms: Rc<Cell<i64>>,
+    skew_ms: Rc<Cell<i64>>,
+}
+
+/// The wall clock when the boot-time clock is zero: 2026-12-01T00:00:00Z.
+const ZERO_MS: i64 = 1_796_083_200_000;
+
+impl Hands {
+    pub(super) fn advance(&self, by: Duration) {
+        self.boot_ms.set(self.boot_ms.get() + i64::try_from(by.as_millis()).unwrap());
+    }
+
+    /// Steps the wall clock, as somebody who sets it does.
+    pub(super) fn step_seconds(&self, seconds: i64) {
+        self.skew_ms.set(self.skew_ms.get() + seconds * 1000);
+    }
+}
+
+impl Clock for Hands {
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_millis(ZERO_MS + self.boot_ms.get() + self.skew_ms.get())
+    }
+
+    fn boot(&self) -> Duration {
+        Duration::from_millis(self.boot_ms.get().unsigned_abs())
+    }
+}

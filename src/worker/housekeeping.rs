@@ -1,0 +1,149 @@
+//! What a worker does now and then: durable stores, reports, the clock's probe, stalled restores.
+//!
+//! Never does so much in one tick that firing would be late: one store is made durable in each.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::observer::{Holdings, Observer};
+use super::settle::COMMIT_BOUND;
+use super::{Worker, WorkerError};
+use crate::log::{CommitOutcome, Log, Transaction};
+use crate::position::Partition;
+use crate::store::{StoreError, Stores};
+use crate::task::{Phase, Task};
+use crate::time::{Clock, Timestamp};
+use crate::timer::kind::KindNumber;
+
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// Overdue rows are counted up to so many per kind and partition: the gauge says "many", not how many.
+const OVERDUE_ROWS_MAX: usize = 1_000;
+/// Longest a flush may take before its call counts as hung.
+const FLUSH_BOUND: Duration = Duration::from_mins(1);
+
+impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
+    /// Does what is due of the housekeeping.
+    pub(super) fn keep_house(&mut self) -> Result<(), WorkerError> {
+        let boot = self.clock.boot();
+        self.check_restores(boot)?;
+        if self.is_clock_held && boot >= self.probe_at && !self.is_rebuild_due {
+            self.probe_at = boot + PROBE_INTERVAL;
+            self.probe_broker_clock();
+        }
+        if boot >= self.report_at {
+            self.report_at = boot + REPORT_INTERVAL;
+            self.report()?;
+        }
+        if boot >= self.flush_at {
+            let partitions = u32::try_from(self.seats.len().max(1)).unwrap_or(u32::MAX);
+            self.flush_at = boot + self.settings.flush_interval / partitions;
+            self.flush_one()?;
+        }
+        Ok(())
+    }
+
+    fn check_restores(&mut self, boot: Duration) -> Result<(), WorkerError> {
+        let timeout = self.settings.restore_stall_timeout;
+        for (partition, seat) in &self.seats {
+            if let Some(Phase::Restoring(restore)) = seat.task.as_ref().map(Task::phase)
+                && restore.is_stalled(boot, timeout)
+            {
+                let (done, total) = restore.progress();
+                return Err(WorkerError::RestoreStalled {
+                    partition: *partition,
+                    seconds: timeout.as_secs(),
+                    done,
+                    total,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a record that changes nothing, to learn the broker's time from it.
+    fn probe_broker_clock(&mut self) {
+        let Some((partition, task)) = self
+            .seats
+            .iter()
+            .filter_map(|(partition, seat)| seat.task.as_ref().map(|task| (*partition, task)))
+            .find(|(_, task)| task.takes_commands() && !task.is_dirty())
+        else {
+            return;
+        };
+        let transaction =
+            Transaction { emissions: vec![task.probe()], positions: BTreeMap::from([(partition, task.position())]) };
+        self.observer.entered("probe the broker's clock", COMMIT_BOUND);
+        let outcome = self.log.commit(&transaction);
+        self.observer.left();
+        match outcome {
+            CommitOutcome::Committed(committed) => {
+                if let Some(appended) = committed.appended {
+                    self.guard.confirm(&self.clock, appended);
+                }
+            }
+            CommitOutcome::Aborted(aborted) => {
+                tracing::warn!(detail = aborted.detail, "probe of the broker's clock aborted");
+            }
+            CommitOutcome::Unknown { detail } => {
+                // The record repeats what is committed, so it does not matter whether it is there.
+                self.is_rebuild_due = true;
+                self.stall(&detail, "outcome of a probe is not known");
+            }
+        }
+    }
+
+    fn report(&mut self) -> Result<(), WorkerError> {
+        let mut failed = Vec::new();
+        for (partition, seat) in &mut self.seats {
+            let Some(task) = &mut seat.task else {
+                continue;
+            };
+            match holdings(task, &self.kinds, self.now) {
+                Ok(holdings) => self.observer.holdings(*partition, &holdings),
+                Err(error) => failed.push((*partition, error)),
+            }
+        }
+        for (partition, error) in failed {
+            self.close(partition, error)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the store durable that has waited longest: in turn, one at a time.
+    fn flush_one(&mut self) -> Result<(), WorkerError> {
+        let partitions: Vec<Partition> = self.seats.keys().copied().collect();
+        let Some(partition) = partitions.get(self.flush_turn % partitions.len().max(1)).copied() else {
+            return Ok(());
+        };
+        self.flush_turn = self.flush_turn.wrapping_add(1);
+        let Some(task) = self.seats.get_mut(&partition).and_then(|seat| seat.task.as_mut()) else {
+            return Ok(());
+        };
+        self.observer.entered("flush", FLUSH_BOUND);
+        let flushed = task.flush(self.now);
+        self.observer.left();
+        match flushed {
+            Ok(()) => Ok(()),
+            Err(error) => self.close(partition, error),
+        }
+    }
+}
+
+fn holdings<S: crate::store::Store>(
+    task: &mut Task<S>,
+    kinds: &[KindNumber],
+    now: Timestamp,
+) -> Result<Holdings, StoreError> {
+    let mut holdings = Holdings { pending: task.overlay().pending().clone(), ..Holdings::default() };
+    for kind in kinds {
+        let overdue = task.overlay().overdue(*kind, now, OVERDUE_ROWS_MAX)?;
+        if overdue > 0 {
+            holdings.overdue.insert(*kind, u64::try_from(overdue).unwrap_or(u64::MAX));
+            let oldest = task.overlay().next_wake(*kind)?;
+            holdings.oldest_overdue =
+                holdings.oldest_overdue.max(oldest.map_or(Duration::ZERO, |wake| now.since(wake)));
+        }
+    }
+    Ok(holdings)
+}

@@ -1,0 +1,168 @@
+//! Ends the open transaction of all tasks together.
+//!
+//! Owns when a transaction is due and what follows from its outcome. Keeps: every partition whose records are in a
+//! transaction has its position in it (INV-FENCE-1); an outcome that is not known is never guessed: the tasks reload.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::observer::{Observer, TransactionEnd};
+use super::{Worker, WorkerError};
+use crate::log::{Aborted, CommitOutcome, Committed, Destination, Log, Transaction};
+use crate::position::Partition;
+use crate::store::Stores;
+use crate::task::tally::Tally;
+use crate::time::Clock;
+use crate::timer::kind::KindNumber;
+
+/// Most records that wait for the linger; more are committed at once.
+const WAITING_RECORDS_MAX: usize = 10_000;
+/// Longest a transaction may take before its call counts as hung: the transaction time-out and the settling of an abort.
+pub(super) const COMMIT_BOUND: Duration = Duration::from_mins(1);
+const STALL_FIRST: Duration = Duration::from_millis(100);
+const STALL_MAX: Duration = Duration::from_secs(5);
+
+impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
+    /// Returns whether the open transaction is to be settled now.
+    pub(super) fn must_settle(&self) -> bool {
+        if self.is_rebuild_due || self.stalled_until > self.clock.boot() {
+            return false;
+        }
+        let has_lingered = self
+            .dirty_since
+            .is_some_and(|since| self.clock.boot().saturating_sub(since) >= self.settings.commit_linger);
+        let waiting: usize = self.tasks().map(|task| task.overlay().changed_rows() + task.emissions_waiting()).sum();
+        self.is_urgent || has_lingered || waiting >= WAITING_RECORDS_MAX
+    }
+
+    fn tasks(&self) -> impl Iterator<Item = &crate::task::Task<T::Store>> {
+        self.seats.values().filter_map(|seat| seat.task.as_ref()).filter(|task| task.takes_commands())
+    }
+
+    /// Settles the open transaction, if there is anything in it.
+    ///
+    /// # Errors
+    /// When the worker cannot go on. A transaction that failed is no error: it is done again.
+    pub(super) fn settle(&mut self) -> Result<(), WorkerError> {
+        self.dirty_since = None;
+        self.is_urgent = false;
+        let results_are_free = self.holds.results_are_free(self.clock.boot());
+        let mut transaction = Transaction::default();
+        let mut tally = Tally::default();
+        let mut participants = Vec::new();
+        for (partition, seat) in &mut self.seats {
+            let Some(task) = seat.task.as_mut().filter(|task| task.takes_commands()) else {
+                continue;
+            };
+            transaction.positions.insert(*partition, task.position());
+            if task.is_dirty() {
+                let (records, done) = task.prepare();
+                let wanted = records.into_iter().filter(|r| results_are_free || r.to != Destination::Results);
+                transaction.emissions.extend(wanted);
+                tally.add(&done);
+                participants.push(*partition);
+            }
+        }
+        if participants.is_empty() {
+            return Ok(());
+        }
+        if transaction.emissions.is_empty() {
+            // Only scan cursors moved, which the log does not hold.
+            return self.follow(&participants, &Committed::default());
+        }
+        let began = self.clock.boot();
+        self.observer.entered("commit", COMMIT_BOUND);
+        let outcome = self.log.commit(&transaction);
+        self.observer.left();
+        let took = self.clock.boot().saturating_sub(began);
+        match outcome {
+            CommitOutcome::Committed(committed) => {
+                self.failures = 0;
+                self.observer.transaction(TransactionEnd::Committed, took, &tally);
+                for kind in self.holds.accept(transaction.emissions.iter().map(|emission| emission.to)) {
+                    tracing::info!(%kind, "kind fires again");
+                    self.observer.kind_held(kind, false);
+                }
+                if let Some(appended) = committed.appended {
+                    self.guard.confirm(&self.clock, appended);
+                }
+                self.follow(&participants, &committed)
+            }
+            CommitOutcome::Aborted(aborted) => {
+                self.observer.transaction(TransactionEnd::Aborted, took, &tally);
+                self.aborted(&participants, &aborted);
+                Ok(())
+            }
+            CommitOutcome::Unknown { detail } => {
+                self.observer.transaction(TransactionEnd::Unknown, took, &tally);
+                self.unknown(&participants, &detail);
+                Ok(())
+            }
+        }
+    }
+
+    fn follow(&mut self, participants: &[Partition], committed: &Committed) -> Result<(), WorkerError> {
+        let mut failed = BTreeMap::new();
+        for partition in participants {
+            let Some(task) = self.seats.get_mut(partition).and_then(|seat| seat.task.as_mut()) else {
+                continue;
+            };
+            if let Err(error) = task.committed(committed.changelog.get(partition).copied(), self.now) {
+                failed.insert(*partition, error);
+            }
+        }
+        for (partition, error) in failed {
+            // The log is ahead of this store: the task comes back by a restore of the difference.
+            self.close(partition, error)?;
+        }
+        Ok(())
+    }
+
+    fn aborted(&mut self, participants: &[Partition], aborted: &Aborted) {
+        let boot = self.clock.boot();
+        for (destination, reason) in &aborted.refused {
+            let is_new = self.holds.refuse(*destination, boot);
+            tracing::error!(%destination, reason, "topic refuses records, held back and tried again");
+            if let Some(kind) = kind_of(*destination).filter(|_| is_new) {
+                self.observer.kind_held(kind, true);
+            }
+        }
+        if aborted.refused.is_empty() || aborted.refused.contains_key(&Destination::Changelog) {
+            self.stall(&aborted.detail, "transaction aborted, doing it again");
+        }
+        for partition in participants {
+            if let Some(seat) = self.seats.get_mut(partition)
+                && let Some(task) = &mut seat.task
+            {
+                task.dropped();
+                seat.is_rewind_due = true;
+            }
+        }
+    }
+
+    fn unknown(&mut self, participants: &[Partition], detail: &str) {
+        self.is_rebuild_due = true;
+        self.stall(detail, "outcome of a transaction is not known, reloading");
+        for partition in participants {
+            if let Some(task) = self.seats.get_mut(partition).and_then(|seat| seat.task.as_mut()) {
+                task.reload();
+                self.observer.task(*partition, super::observer::TaskState::Restoring);
+            }
+        }
+    }
+
+    /// Waits a little before anything is tried again, longer each time.
+    pub(super) fn stall(&mut self, detail: &str, message: &'static str) {
+        let wait = (STALL_FIRST * 2_u32.pow(self.failures.min(6))).min(STALL_MAX);
+        self.failures = self.failures.saturating_add(1);
+        self.stalled_until = self.clock.boot() + wait;
+        tracing::warn!(detail, failures = self.failures, "{message}");
+    }
+}
+
+fn kind_of(destination: Destination) -> Option<KindNumber> {
+    match destination {
+        Destination::Fired(kind) | Destination::Outbox(kind) => Some(kind),
+        Destination::Arm | Destination::Changelog | Destination::DeadLetter | Destination::Results => None,
+    }
+}
