@@ -3,6 +3,7 @@
 Run by helm/check with the Python of scripts/tools, which has PyYAML and kubernetes-validate.
 """
 
+import json
 import pathlib
 import shutil
 import subprocess
@@ -27,7 +28,8 @@ class Refused(Exception):
 
 def helm_template(chart, values, release):
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        file.write(values if isinstance(values, str) else yaml.safe_dump(values))
+        # JSON is YAML without its guesses.
+        file.write(values if isinstance(values, str) else json.dumps(values))
         file.flush()
         command = [ROOT / "scripts/helm", "template", release, chart, "--namespace", "timers", "--values", file.name]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
