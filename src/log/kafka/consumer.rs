@@ -43,7 +43,7 @@ enum Reading {
     Paused,
     /// The next offset that may be returned.
     From(Position),
-    /// Its position is outside of the log; the fetcher has stopped.
+    /// Not read, and its fetcher may have stopped, because its position is outside of the log.
     Fallen,
 }
 
@@ -250,18 +250,17 @@ impl GroupConsumer {
         self.held.iter().filter_map(next).collect()
     }
 
-    /// Marks a partition whose position is outside of the log; it is not read until it is told where to go on.
-    pub(super) fn mark_fallen(&mut self, partition: Partition) {
-        if let Some(reading) = self.held.get_mut(&partition) {
-            *reading = Reading::Fallen;
-        }
-    }
-
-    /// Starts the readers of partitions again that may have stopped, where they were.
+    /// Starts readers again after one has stopped because its position is outside of the log: `fallen` are those whose
+    /// position is; they are not read until they are told where to go on.
     ///
     /// # Errors
     /// [`LogError::Retriable`] when the client refuses.
-    pub(super) fn restart_readers(&mut self) -> Result<(), LogError> {
+    pub(super) fn restart_readers(&mut self, fallen: &[Partition]) -> Result<(), LogError> {
+        for (partition, reading) in &mut self.held {
+            if *reading == Reading::Paused || fallen.contains(partition) {
+                *reading = Reading::Fallen;
+            }
+        }
         for (partition, next) in self.reading() {
             self.read_from(partition, next, Duration::ZERO)?;
         }
