@@ -5,6 +5,8 @@
 //!   KafkaLog ─────┼─ rotation ─ producer ─ report   writes transactions, three producers in turn
 //!   (the seam)    ├─ restore    reads changelogs on a thread of its own
 //!                 └─ probe      asks: extents, committed positions, topics
+//!
+//!   beside it: tool ─ topics    for people: commands and answers from outside; topics created and checked
 //! ```
 //!
 //! Owns everything that talks to Kafka; the only user of rdkafka in the crate. Never knows a store or a timer.
@@ -26,6 +28,8 @@ mod report;
 mod restore;
 mod rotation;
 pub mod settings;
+pub mod tool;
+pub mod topics;
 mod verdict;
 
 use std::sync::mpsc;
