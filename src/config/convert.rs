@@ -79,8 +79,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sources::Sources;
     use super::*;
+    use crate::config::sources::Sources;
 
     #[test]
     fn workers_are_told_what_is_configured() {

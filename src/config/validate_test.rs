@@ -1,7 +1,9 @@
+//! Settings judged together (T6, O2): what is no service.
+
 use std::path::PathBuf;
 
-use super::super::sources::Sources;
 use super::*;
+use crate::config::sources::Sources;
 
 const KIND: &str = "kinds: [{number: 1, name: email}, {number: 2, name: payment, outbox: true}]\n";
 
