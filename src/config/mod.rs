@@ -10,6 +10,7 @@
 //!                  └──▶ print
 //! ```
 
+pub mod convert;
 pub mod error;
 pub mod sources;
 
