@@ -1,0 +1,81 @@
+# The commands of this repository; `make` alone lists them. Each sets up what it needs.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+# scripts/locked names the build directory, outside of the checkout, and lets one user at a time into it. CARGO_TARGET_DIR
+# overrides where it is. All targets build one profile, so that RocksDB compiles once.
+cargo := scripts/locked cargo
+shell_scripts := .ci/run demo/run helm/check $(filter-out %.txt,$(wildcard scripts/*))
+
+.PHONY: help
+help: ## Lists the commands.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: demo
+demo: setup ## Shows punctual at work on a real Kafka, and a crash that loses nothing. KEEP=1 leaves it running.
+	@demo/run
+
+.PHONY: test
+test: setup ## Runs all checks and all tests, those against a real Kafka too.
+	@scripts/locked $(MAKE) check-text check-rust check-helm test-all
+
+.PHONY: check
+check: setup ## Checks format, lints, docs, layers, scripts and the chart. Writes nothing.
+	@scripts/locked $(MAKE) check-text check-rust check-helm
+	$(cargo) test --locked --test tidy
+
+.PHONY: check-rust
+check-rust:
+	cargo fmt --check
+	$(cargo) clippy --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(cargo) doc --no-deps --locked
+
+.PHONY: check-text
+check-text: setup
+	@tools=$$(scripts/tools); set -x; \
+	"$$tools/typos"; \
+	"$$tools/shellcheck" $(shell_scripts); \
+	RUST_LOG=warn "$$tools/taplo" fmt --check
+
+.PHONY: check-helm
+check-helm: setup ## Checks the chart: lint, templates, and their objects against the strict schemas of Kubernetes.
+	helm/check
+
+.PHONY: test-all
+test-all: setup
+	scripts/kafka-libs >/dev/null
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(cargo) test --locked --no-fail-fast
+
+.PHONY: test-kafka
+test-kafka: setup ## Runs the scenarios against a real Kafka; TEST=name selects some.
+	scripts/kafka-libs >/dev/null
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(cargo) test --locked --test kafka -- $(TEST)
+
+.PHONY: fix
+fix: setup ## Formats the code and applies what clippy can fix by itself.
+	cargo fmt
+	$(cargo) clippy --all-targets --locked --fix --allow-dirty --allow-staged
+	cargo fmt
+	@tools=$$(scripts/tools); set -x; \
+	RUST_LOG=warn "$$tools/taplo" fmt; \
+	"$$tools/typos" --write-changes
+
+.PHONY: bench
+bench: setup ## Runs the micro-benchmarks of the core. They build the release profile, which takes long the first time.
+	$(cargo) bench --locked --benches
+
+.PHONY: deny
+deny: setup ## Checks the licenses and sources of the dependencies.
+	$$(scripts/tools)/cargo-deny --log-level error check bans licenses sources
+
+.PHONY: run-broker
+run-broker: setup ## Runs a Kafka broker to play with, until ctrl-c. DIR=path keeps its data.
+	@scripts/kafka run $(DIR)
+
+.PHONY: setup
+setup:
+	@scripts/setup
