@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -114,7 +115,7 @@ pub struct SendArgs {
     #[arg(long, default_value = "default")]
     pub tenant: String,
     /// Text that the answer carries back; drawn at random for --wait
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub correlation_id: Option<String>,
     /// Wait for the answer on the results topic, for so long
     #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "10s",

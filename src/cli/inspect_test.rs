@@ -64,7 +64,16 @@ fn a_running_owner_is_looked_at_without_a_lock() {
     let (directory, _store) = owner();
     let (result, shown) = inspect_directory(directory.path(), 100, Format::Table);
     assert_eq!(result, Ok(()));
-    expect![""].assert_eq(&shown.replace(&directory.path().display().to_string(), "STATE"));
+    expect![[r#"
+        STATE/3
+          input position      20
+          changelog position  30
+          next generation     4
+          level with log at   1970-01-01T00:16:40.000Z
+          KIND  PENDING  OVERDUE  NEXT                      UNDECODABLE  CURSOR
+          1     3        2        1970-01-01T00:16:39.000Z  1            none
+    "#]]
+    .assert_eq(&shown.replace(&directory.path().display().to_string(), "STATE"));
 }
 
 #[test]
