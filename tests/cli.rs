@@ -373,9 +373,13 @@ fn o2_wrong_settings_are_refused_by_name() {
         error: --config: cannot read `/nowhere/punctual.yaml`: No such file or directory (os error 2); name a readable YAML file in UTF-8
     "#]],
     );
-    check_refused(&["serve"], 2, &expect![[r#"
+    check_refused(
+        &["serve"],
+        2,
+        &expect![[r#"
         error: kinds: is empty; declare at least one kind, such as [{number: 1, name: email}] (from default)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
