@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -22,8 +23,8 @@ Exit codes:
   0  done
   1  failed: a broker away, a file that cannot be read
   2  the command line or the configuration is wrong; nothing was done
-  3  done, and the answer is no: not found, rejected, sealed, skipped; topics or configuration have errors
-  4  --wait: the command was sent and no answer came in time; it may still be carried out";
+  3  done, and the answer is no: not found, rejected, sealed, skipped; topics have errors
+  4  sent, and --wait saw no answer in time; the command may still be carried out";
 
 /// Durable timers for Kafka: armed on a topic, fired exactly once, never early.
 #[derive(Debug, Parser)]
@@ -83,10 +84,10 @@ Examples:
 #[derive(Clone, Debug, Args)]
 pub struct SettingsArgs {
     /// Configuration file, YAML; without one the defaults hold
-    #[arg(long, value_name = "FILE", env = "PUNCTUAL_CONFIG")]
+    #[arg(long, value_name = "FILE", env = "PUNCTUAL_CONFIG", help_heading = "Settings")]
     pub config: Option<PathBuf>,
     /// Set one key, over file and environment; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Settings")]
     pub set: Vec<String>,
 }
 
@@ -97,10 +98,10 @@ pub struct KafkaArgs {
     #[command(flatten)]
     pub settings: SettingsArgs,
     /// Brokers to start from, host:port, separated by commas, over the configuration
-    #[arg(long, value_name = "SERVERS")]
+    #[arg(long, value_name = "SERVERS", help_heading = "Settings")]
     pub bootstrap_servers: Option<String>,
     /// Longest time for each request to Kafka
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, help_heading = "Settings")]
     pub timeout: Duration,
 }
 
@@ -114,14 +115,14 @@ pub struct SendArgs {
     #[arg(long, default_value = "default")]
     pub tenant: String,
     /// Text that the answer carries back; drawn at random for --wait
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub correlation_id: Option<String>,
     /// Wait for the answer on the results topic, for so long
     #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "10s",
           value_parser = duration)]
     pub wait: Option<Duration>,
-    /// Form of the output
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    /// Form of the output: columns for people, or one JSON value a line
+    #[arg(short, long, value_name = "table|json", default_value = "table", hide_possible_values = true)]
     pub output: Format,
 }
 
@@ -129,7 +130,7 @@ const ARM_EXAMPLES: &str = "\
 Examples:
   punctual arm order-42 reminder --kind email --at 2026-12-01T09:00:00Z --payload 'pay now'
   punctual arm order-42 reminder --kind 1 --after PT30M --payload-file body.bin --replace --wait
-  punctual arm order-42 t2 --kind email --after P1D --header trace=abc --outbox 'stock/7=release' --wait=30s
+  punctual arm order-42 t2 --kind email --after P1D --outbox 'stock/7=release' --wait=30s
   echo hello | punctual arm order-42 t3 --kind email --after PT5S --payload-file -";
 
 /// Flags of `arm`.
@@ -274,8 +275,8 @@ pub struct WatchArgs {
     /// Kafka.
     #[command(flatten)]
     pub kafka: KafkaArgs,
-    /// Form of the output
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    /// Form of the output: columns for people, or one JSON value a line
+    #[arg(short, long, value_name = "table|json", default_value = "table", hide_possible_values = true)]
     pub output: Format,
 }
 
@@ -309,8 +310,8 @@ pub struct TopicsArgs {
     /// Kafka.
     #[command(flatten)]
     pub kafka: KafkaArgs,
-    /// Form of the output
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    /// Form of the output: columns for people, or one JSON value a line
+    #[arg(short, long, value_name = "table|json", default_value = "table", hide_possible_values = true)]
     pub output: Format,
 }
 
@@ -371,8 +372,8 @@ pub struct InspectArgs {
     /// Rows looked at per kind, for those that are overdue or cannot be decoded
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub rows: usize,
-    /// Form of the output
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    /// Form of the output: columns for people, or one JSON value a line
+    #[arg(short, long, value_name = "table|json", default_value = "table", hide_possible_values = true)]
     pub output: Format,
 }
 

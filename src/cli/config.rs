@@ -21,8 +21,7 @@ pub(super) fn print(args: &ConfigArgs, out: &mut Output<'_>) -> Result<(), Failu
 /// # Errors
 /// When `serve` would refuse them.
 pub(super) fn validate(args: &SettingsArgs, out: &mut Output<'_>) -> Result<(), Failure> {
-    let config = setup::load(args)?;
-    config.validate().map_err(|error| Failure::usage(error.to_string()))?;
+    let config = setup::load_valid(args)?;
     let kinds = config.registry().len();
     out.line(&format!("valid: {kinds} kind{}", if kinds == 1 { "" } else { "s" }))?;
     Ok(())

@@ -1,7 +1,8 @@
 //! `punctual inspect`: what a state directory holds.
 //!
 //! Owns the reading of stores from outside. Never writes, and takes no lock: the owner may be running, or have been killed.
-//! Keeps: work and memory are bounded by `--rows` per kind, whatever the directory holds.
+//! Keeps: work and memory are bounded by `--rows` per kind, whatever the directory holds. Beside a running owner it shows what
+//! was made durable last, which is older than what the owner has in memory.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -225,3 +226,7 @@ impl KindFacts {
 fn instant(at: Option<Timestamp>) -> String {
     at.map_or("none".to_owned(), |at| at.to_string())
 }
+
+#[cfg(test)]
+#[path = "inspect_test.rs"]
+mod tests;

@@ -28,6 +28,7 @@ use clap::{CommandFactory, Parser};
 use self::args::{CommandLine, ConfigVerb, TopicsVerb, Verb};
 use self::failure::Failure;
 use self::output::{Format, Output, colours_wanted};
+use crate::telemetry::logging;
 use crate::time::Clock;
 use crate::time::system::SystemClock;
 
@@ -43,9 +44,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn carry_out(verb: &Verb) -> Result<(), Failure> {
     if let Verb::Serve(args) = verb {
         // Before standard output is taken: a service has no answer to write.
-        let served = crate::service::serve(&setup::load(args)?);
+        let served = crate::service::serve(&setup::load_valid(args)?);
         return served.map_err(|error| Failure::failed(format!("{error:#}")));
     }
+    log_if_asked()?;
     let clock = SystemClock;
     let mut stdout = io::stdout().lock();
     let mut out = Output::new(format(verb), &mut stdout, colours_wanted());
@@ -62,6 +64,15 @@ fn carry_out(verb: &Verb) -> Result<(), Failure> {
         Verb::Config(ConfigVerb::Validate(args)) => config::validate(args, &mut out),
         Verb::Inspect(args) => inspect::run(args, clock.wall(), &mut out),
         Verb::Completions { shell } => completions(*shell),
+    }
+}
+
+/// A tool logs nothing, unless somebody wants to see what its client does.
+fn log_if_asked() -> Result<(), Failure> {
+    match std::env::var("RUST_LOG") {
+        Ok(filter) if !filter.trim().is_empty() => logging::install(logging::Format::Human, "error", Some(&filter))
+            .map_err(|error| Failure::usage(error.to_string())),
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

@@ -55,6 +55,16 @@ pub(super) fn load(args: &SettingsArgs) -> Result<Config, Failure> {
     Ok(config)
 }
 
+/// Loads the settings and judges them as a whole, as the service needs them.
+///
+/// # Errors
+/// When a setting is wrong, or some contradict each other.
+pub(super) fn load_valid(args: &SettingsArgs) -> Result<Config, Failure> {
+    let config = load(args)?;
+    config.validate().map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(config)
+}
+
 /// Reads `--kind`: a number, or else a name.
 ///
 /// # Errors

@@ -1,0 +1,486 @@
+//! The command line from outside: what a person types, reads, and gets wrong.
+//!
+//! Nothing here needs a broker; where one is meant to be missing, a port that nobody listens on stands for it.
+
+use std::path::Path;
+use std::process::Output;
+use std::time::Duration;
+
+use assert_cmd::Command;
+use expect_test::{Expect, expect};
+
+const EMAIL: &str = "kinds=[{number: 1, name: email}]";
+
+/// Longest run of a command that is to end soon.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Runs the binary with nothing of our own environment that could change what it does.
+fn punctual(arguments: &[&str]) -> Output {
+    command(arguments).output().expect("the binary is built beside its tests")
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("punctual"));
+    command.env_clear().args(arguments).timeout(SOON);
+    command
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("output is UTF-8")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("errors are UTF-8")
+}
+
+/// Compares exit code and standard error of a command that is refused before anything is done.
+fn check_refused(arguments: &[&str], code: i32, expected: &Expect) {
+    let output = punctual(arguments);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
+    assert_eq!(stdout(&output), "", "{arguments:?}");
+    expected.assert_eq(&stderr(&output));
+}
+
+fn write(directory: &Path, text: &str) -> String {
+    let path = directory.join("punctual.yaml");
+    std::fs::write(&path, text).expect("the directory is ours");
+    path.display().to_string()
+}
+
+#[test]
+fn the_main_help_shows_commands_examples_and_exit_codes() {
+    let output = punctual(&["--help"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    expect![[r#"
+        Durable timers for Kafka: armed on a topic, fired exactly once, never early
+
+        Usage: punctual <COMMAND>
+
+        Commands:
+          serve        Run the service: join the group, restore, fire
+          arm          Arm a timer: at this instant, emit this
+          disarm       Cancel a timer
+          disarm-run   Cancel all timers of a run
+          seal-run     Cancel all timers of a run and refuse later ones
+          watch        Show fired events as they come
+          topics       Create or check the topics
+          config       Show or check the configuration
+          inspect      Look into a state directory, read-only, also beside a running process or after a
+                       crash
+          completions  Print a completion script for a shell
+
+        Options:
+          -h, --help     Print help
+          -V, --version  Print version
+
+        Examples:
+          punctual topics create --config punctual.yaml
+          punctual serve --config punctual.yaml
+          punctual arm order-42 reminder --kind email --after PT30M --payload 'pay now' --wait
+          punctual watch --kind email
+
+        Exit codes:
+          0  done
+          1  failed: a broker away, a file that cannot be read
+          2  the command line or the configuration is wrong; nothing was done
+          3  done, and the answer is no: not found, rejected, sealed, skipped; topics have errors
+          4  sent, and --wait saw no answer in time; the command may still be carried out
+    "#]]
+    .assert_eq(&stdout(&output));
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let verbs: [&[&str]; 12] = [
+        &["serve"],
+        &["arm"],
+        &["disarm"],
+        &["disarm-run"],
+        &["seal-run"],
+        &["watch"],
+        &["topics", "create"],
+        &["topics", "validate"],
+        &["config", "print"],
+        &["config", "validate"],
+        &["inspect"],
+        &["completions"],
+    ];
+    for verb in verbs {
+        let output = punctual(&[verb, &["--help"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{verb:?}");
+        let help = stdout(&output);
+        assert!(help.contains("\nExamples:\n  "), "{verb:?}: {help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 110), "{verb:?}: {help}");
+    }
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    let output = punctual(&["--version"]);
+    assert_eq!(stdout(&output), format!("punctual {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn no_command_is_answered_with_help() {
+    let output = punctual(&[]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("Usage: punctual <COMMAND>"), "{}", stderr(&output));
+}
+
+#[test]
+fn t9_wrong_times_are_refused_with_what_was_meant() {
+    let arm = |more: &[&'static str]| [&["arm", "r", "t", "--kind", "email"], more].concat();
+    check_refused(
+        &arm(&["--after", "30m"]),
+        2,
+        &expect![[r#"
+        error: --after `30m` is not a usable duration: expected to find duration beginning with `P` or `p`, but found `3` instead; write ISO 8601 such as PT30M, PT1.5S or P7D
+          did you mean PT30M?
+    "#]],
+    );
+    check_refused(
+        &arm(&["--after", "P1M"]),
+        2,
+        &expect![[r#"
+        error: --after `P1M` is not a usable duration: years and months have no fixed length; write ISO 8601 such as PT30M, PT1.5S or P7D
+    "#]],
+    );
+    check_refused(
+        &arm(&["--after", "-PT5S"]),
+        2,
+        &expect![[r#"
+        error: --after `-PT5S` is not longer than nothing
+          write a positive duration such as PT30M
+    "#]],
+    );
+    check_refused(
+        &arm(&["--at", "2026-12-01T09:00:00"]),
+        2,
+        &expect![[r#"
+        error: --at `2026-12-01T09:00:00` is not an RFC 3339 instant such as 2026-12-01T09:00:00.250Z: failed to find offset component, which is required for parsing a timestamp
+          it has no offset: write 2026-12-01T09:00:00Z if UTC is meant
+    "#]],
+    );
+    check_refused(
+        &arm(&["--at", "1796115600"]),
+        2,
+        &expect![[r#"
+        error: --at `1796115600` is not an RFC 3339 instant such as 2026-12-01T09:00:00.250Z: failed to parse two digit integer as day: parameter 'day' is not in the required range of 1..=31
+          write the instant, not its number of seconds or milliseconds
+    "#]],
+    );
+    check_refused(
+        &["seal-run", "r", "--retention", "1 month"],
+        2,
+        &expect![[r#"
+        error: --retention `1 month` is not a usable duration: expected to find duration beginning with `P` or `p`, but found `1` instead; write ISO 8601 such as PT30M, PT1.5S or P7D
+    "#]],
+    );
+}
+
+#[test]
+fn flags_that_exclude_or_need_each_other_are_refused() {
+    let arm = |more: &[&'static str]| [&["arm", "r", "t", "--kind", "email"], more].concat();
+    check_refused(
+        &arm(&[]),
+        2,
+        &expect![[r#"
+        error: the following required arguments were not provided:
+          <--at <INSTANT>|--after <DURATION>>
+
+        Usage: punctual arm --kind <KIND> <--at <INSTANT>|--after <DURATION>> <RUN> <TIMER_ID>
+
+        For more information, try '--help'.
+    "#]],
+    );
+    check_refused(
+        &arm(&["--at", "2026-12-01T09:00:00Z", "--after", "PT1S"]),
+        2,
+        &expect![[r#"
+        error: the argument '--at <INSTANT>' cannot be used with '--after <DURATION>'
+
+        Usage: punctual arm --kind <KIND> <--at <INSTANT>|--after <DURATION>> <RUN> <TIMER_ID>
+
+        For more information, try '--help'.
+    "#]],
+    );
+    check_refused(
+        &arm(&["--after", "PT1S", "--payload", "x", "--payload-base64", "eA=="]),
+        2,
+        &expect![[r#"
+        error: the argument '--payload <TEXT>' cannot be used with '--payload-base64 <BASE64>'
+
+        Usage: punctual arm --kind <KIND> --payload <TEXT> <--at <INSTANT>|--after <DURATION>> <RUN> <TIMER_ID>
+
+        For more information, try '--help'.
+    "#]],
+    );
+}
+
+#[test]
+fn wrong_values_are_refused_by_name() {
+    let arm = |more: &[&'static str]| [&["arm", "r", "t", "--after", "PT1S"], more].concat();
+    check_refused(
+        &arm(&["--kind", "0"]),
+        2,
+        &expect![[r#"
+        error: --kind `0` is no kind number
+          kinds have numbers from 1 to 239
+    "#]],
+    );
+    check_refused(
+        &arm(&["--kind", "1", "--header", "novalue"]),
+        2,
+        &expect![[r#"
+        error: --header `novalue` is not NAME=VALUE
+          write --header trace=abc
+    "#]],
+    );
+    check_refused(
+        &arm(&["--kind", "1", "--outbox", "novalue"]),
+        2,
+        &expect![[r#"
+        error: --outbox `novalue` is not KEY=VALUE
+          write --outbox stock/7=release, or --outbox =release for a record without a key
+    "#]],
+    );
+    check_refused(
+        &arm(&["--kind", "1", "--payload-base64", "%%"]),
+        2,
+        &expect![[r#"
+        error: --payload-base64 is no base64: Invalid symbol 37, offset 0.
+          the alphabet is A-Z a-z 0-9 + / with = at the end: base64 -w0 FILE writes it
+    "#]],
+    );
+    check_refused(
+        &arm(&["--kind", "1", "--payload-file", "/nowhere/body"]),
+        1,
+        &expect![[r#"
+        error: --payload-file `/nowhere/body` cannot be read: No such file or directory (os error 2)
+    "#]],
+    );
+    check_refused(
+        &arm(&["--kind", "1", "--tenant", "a/b"]),
+        2,
+        &expect![[r#"
+        error: --tenant: tenant `a/b` has a character outside A-Z a-z 0-9 . _ ~ -
+    "#]],
+    );
+    check_refused(
+        &arm(&["--kind", "1", "--correlation-id", ""]),
+        2,
+        &expect![[r#"
+        error: a value is required for '--correlation-id <TEXT>' but none was supplied
+
+        For more information, try '--help'.
+    "#]],
+    );
+    check_refused(
+        &["disarm", "", "t"],
+        2,
+        &expect![[r#"
+        error: RUN: run `` is empty; give it 1 to 512 bytes
+    "#]],
+    );
+    check_refused(
+        &["disarm", "r", "t", "--generation", "first"],
+        2,
+        &expect![[r#"
+        error: invalid value 'first' for '--generation <N>': invalid digit found in string
+
+        For more information, try '--help'.
+    "#]],
+    );
+    check_refused(
+        &["disarm", "r", "t", "--timeout", "10"],
+        2,
+        &expect![[r#"
+        error: invalid value '10' for '--timeout <DURATION>': write a number with a unit, such as 10s or 1m
+
+        For more information, try '--help'.
+    "#]],
+    );
+    check_refused(
+        &["watch", "--count", "0"],
+        2,
+        &expect![[r#"
+        error: invalid value '0' for '--count <N>': 0 is not in 1..18446744073709551615
+
+        For more information, try '--help'.
+    "#]],
+    );
+}
+
+#[test]
+fn waiting_needs_a_results_topic() {
+    check_refused(
+        &["disarm", "r", "t", "--wait", "--set", "topics.results="],
+        2,
+        &expect![[r#"
+        error: --wait reads the results topic, and topics.results is empty
+          set topics.results, here and where the service runs
+    "#]],
+    );
+}
+
+#[test]
+fn watching_needs_a_kind_that_is_known() {
+    check_refused(
+        &["watch"],
+        2,
+        &expect![[r#"
+        error: the configuration has no kinds, so there is no fired topic to watch
+          give the configuration of the service with --config, or name the topic with --topic
+    "#]],
+    );
+    check_refused(
+        &["watch", "--kind", "fax", "--set", EMAIL],
+        2,
+        &expect![[r#"
+        error: --kind `fax` is no kind of the configuration; it has email (1)
+          give the configuration of the service with --config, or name the topic with --topic
+    "#]],
+    );
+}
+
+#[test]
+fn o2_wrong_settings_are_refused_by_name() {
+    check_refused(
+        &["config", "validate", "--set", "kafka.grup=x"],
+        2,
+        &expect![[r#"
+        error: kafka.grup: is no setting; did you mean `kafka.group`? (from flag --set)
+    "#]],
+    );
+    check_refused(
+        &["config", "validate", "--set", "kafka.properties.compresion.type=lz4"],
+        2,
+        &expect![[r#"
+        error: kafka.properties: there is no librdkafka property `compresion.type`; see librdkafka's CONFIGURATION.md for their names
+    "#]],
+    );
+    check_refused(
+        &["config", "validate", "--set", "kafka.properties.acks=1"],
+        2,
+        &expect![[r#"
+        error: kafka.properties: property `acks` cannot be set: exactly-once depends on its value; remove it
+    "#]],
+    );
+    check_refused(
+        &["config", "print", "--config", "/nowhere/punctual.yaml"],
+        2,
+        &expect![[r#"
+        error: --config: cannot read `/nowhere/punctual.yaml`: No such file or directory (os error 2); name a readable YAML file in UTF-8
+    "#]],
+    );
+    check_refused(
+        &["serve"],
+        2,
+        &expect![[r#"
+        error: kinds: is empty; declare at least one kind, such as [{number: 1, name: email}] (from default)
+    "#]],
+    );
+}
+
+#[test]
+fn t6_a_fired_topic_that_is_the_arm_topic_is_refused() {
+    let kinds = "kinds=[{number: 1, name: email, fired_topic: timers.arm}]";
+    check_refused(
+        &["config", "validate", "--set", kinds],
+        2,
+        &expect![[r#"
+        error: kinds[0].fired_topic: `timers.arm` is to be the fired topic of kind `email`, and topics.arm makes it the arm topic; give each a topic of its own (from flag --set)
+    "#]],
+    );
+}
+
+#[test]
+fn a_valid_configuration_is_said_to_be_valid() {
+    let directory = tempfile::tempdir().expect("a directory for the test");
+    let file = write(directory.path(), "instance: punctual-1\nkinds: [{number: 1, name: email}]\n");
+    let output = punctual(&["config", "validate", "--config", &file]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(0), "valid: 1 kind\n".to_owned()));
+}
+
+#[test]
+fn o1_flags_win_over_the_environment_and_that_over_the_file() {
+    let directory = tempfile::tempdir().expect("a directory for the test");
+    let file = write(directory.path(), "kafka: {group: file, bootstrap_servers: file}\nsource: file\n");
+    let output = command(&["config", "print", "--set", "source=flag"])
+        .env("PUNCTUAL_CONFIG", &file)
+        .env("PUNCTUAL__KAFKA__GROUP", "0123456")
+        .env("PUNCTUAL__SOURCE", "environment")
+        .env("PUNCTUAL__KAFKA__PROPERTIES__SASL_PASSWORD", "hunter2")
+        .output()
+        .expect("the binary is built beside its tests");
+    let printed = stdout(&output);
+    let line = |key: &str| printed.lines().find(|line| line.trim_start().starts_with(key)).unwrap_or("").trim();
+    assert_eq!(line("group:"), "group: \"0123456\"  # environment variable PUNCTUAL__KAFKA__GROUP");
+    assert_eq!(line("source:"), "source: \"flag\"  # flag --set");
+    assert!(line("bootstrap_servers:").starts_with("bootstrap_servers: file"), "{printed}");
+    assert!(!printed.contains("hunter2"), "{printed}");
+}
+
+#[test]
+fn an_unreachable_broker_is_an_error_in_bounded_time() {
+    let verbs: [&[&str]; 4] = [
+        &["arm", "r", "t", "--kind", "email", "--after", "PT1S"],
+        &["watch", "--set", EMAIL],
+        &["topics", "create"],
+        &["topics", "validate"],
+    ];
+    for verb in verbs {
+        let output = punctual(&[verb, &["--bootstrap-servers", "127.0.0.1:1", "--timeout", "500ms"]].concat());
+        assert_eq!(output.status.code(), Some(1), "{verb:?} within {SOON:?}");
+        assert_eq!(stdout(&output), "", "{verb:?}");
+        let told = stderr(&output);
+        assert!(told.starts_with("error: connecting to Kafka at 127.0.0.1:1: "), "{verb:?}: {told}");
+        assert!(told.contains("Connection refused"), "{verb:?}: {told}");
+    }
+}
+
+#[test]
+fn completions_are_written_for_each_shell() {
+    let marks = [("bash", "complete -F _punctual"), ("zsh", "#compdef punctual"), ("fish", "complete -c punctual")];
+    for (shell, mark) in marks {
+        let output = punctual(&["completions", shell]);
+        assert_eq!(output.status.code(), Some(0), "{shell}");
+        assert!(stdout(&output).contains(mark), "{shell}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_error() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = std::process::Command::new(assert_cmd::cargo::cargo_bin!("punctual"))
+        .args(["config", "print"])
+        .stdout(writer)
+        .output()
+        .expect("the binary is built beside its tests");
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+}
+
+#[test]
+fn a_state_directory_that_is_none_is_refused() {
+    check_refused(
+        &["inspect", "/nowhere/state"],
+        1,
+        &expect![[r#"
+        error: DIRECTORY `/nowhere/state` is not a directory
+          name the state_dir of the configuration, or one partition's directory in it
+    "#]],
+    );
+    let directory = tempfile::tempdir().expect("a directory for the test");
+    let output = punctual(&["inspect", &directory.path().display().to_string()]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("holds no store"), "{}", stderr(&output));
+}
+
+#[test]
+fn output_that_is_no_terminal_has_no_colours() {
+    let output = punctual(&["--help"]);
+    assert!(!stdout(&output).contains('\u{1b}'), "{}", stdout(&output));
+    let output = punctual(&["arm"]);
+    assert!(!stderr(&output).contains('\u{1b}'), "{}", stderr(&output));
+}
