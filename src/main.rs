@@ -1,3 +1,12 @@
 //! The `punctual` binary.
+//!
+//! Owns the allocator and the exit code. Never does anything else: the command line is in `punctual::cli`.
 
-fn main() {}
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() -> ExitCode {
+    punctual::cli::run(std::env::args_os())
+}

@@ -1,7 +1,7 @@
 //! Where a partition's timers are kept on this machine.
 //!
 //! Owns the seam [`Store`] with its two implementors ([`memory`], [`rocks`]), the [`overlay`] that holds the changes of
-//! the open transaction ([`edits`]) above one, and the byte order of keys ([`key`]). Never knows the log: positions are numbers it is told.
+//! the open transaction (`edits`) above one, and the byte order of keys ([`key`]). Never knows the log: positions are numbers it is told.
 //! Keeps: a batch is applied whole or not at all, and carries the positions that it brings the store to (INV-STORE-1);
 //! the store never runs ahead of the log (INV-STORE-2).
 

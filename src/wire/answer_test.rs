@@ -1,5 +1,7 @@
 //! Results in both encodings, byte by byte and there and back.
 
+use std::fmt::Write;
+
 use expect_test::{Expect, expect};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -40,11 +42,11 @@ fn check(encoding: Encoding, expected: &Expect) {
     for (verdict, about_timer) in verdicts() {
         let (value, headers) = encode(&answer(encoding, verdict, about_timer));
         assert_eq!(headers, [content_type::header(encoding)]);
-        text.push_str(&match encoding {
+        let line = match encoding {
             Encoding::Json => String::from_utf8(value.to_vec()).unwrap(),
             Encoding::Protobuf => format!("{value:?}"),
-        });
-        text.push('\n');
+        };
+        writeln!(text, "{line}").unwrap();
     }
     expected.assert_eq(&text);
 }
@@ -106,7 +108,8 @@ fn the_reasons_of_the_wire_are_those_of_the_core() {
         let on_the_wire = proto::Reason::try_from(reason as i32).unwrap();
         assert_eq!(on_the_wire.as_str_name(), format!("REASON_{}", reason.name().to_ascii_uppercase()));
     }
-    assert!(proto::Reason::try_from(Reason::ALL.len() as i32 + 1).is_err(), "the wire has no more than the core");
+    let last = *Reason::ALL.last().unwrap();
+    assert!(proto::Reason::try_from(last as i32 + 1).is_err(), "the wire has no more than the core");
 }
 
 #[test]

@@ -16,7 +16,7 @@ const NANOS_PER_MILLI: i128 = 1_000_000;
 ///
 /// # Errors
 /// A rejection when the text is not a duration, has years or months, or overflows.
-pub(super) fn parse_millis(field: &str, text: &str) -> Result<i64, Rejection> {
+pub fn parse_millis(field: &str, text: &str) -> Result<i64, Rejection> {
     let nanos = parse(text).map_err(|problem| refuse(field, text, &problem))?.as_nanos();
     let floor = nanos.div_euclid(NANOS_PER_MILLI);
     let millis = if nanos.rem_euclid(NANOS_PER_MILLI) > 0 { floor + 1 } else { floor };
@@ -24,7 +24,7 @@ pub(super) fn parse_millis(field: &str, text: &str) -> Result<i64, Rejection> {
 }
 
 /// Writes milliseconds as a duration that [`parse_millis`] reads back.
-pub(super) fn write_millis(millis: i64) -> String {
+pub fn write_millis(millis: i64) -> String {
     SignedDuration::from_millis(millis).to_string()
 }
 

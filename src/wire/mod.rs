@@ -16,12 +16,12 @@ pub mod answer;
 pub mod command;
 pub mod content_type;
 pub mod dead_letter;
+pub mod duration;
 pub mod fired;
 pub mod key;
 pub mod partition;
 pub mod state;
 
-mod duration;
 mod json;
 mod proto;
 mod record;

@@ -1,1 +1,283 @@
-//! Stub.
+//! The log on Kafka: one worker's consumer, producers and restore thread.
+//!
+//! ```text
+//!                 ┌─ consumer   reads commands, is the member of the group
+//!   KafkaLog ─────┼─ rotation ─ producer ─ report   writes transactions, three producers in turn
+//!   (the seam)    ├─ restore    reads changelogs on a thread of its own
+//!                 └─ probe      asks: extents, committed positions, topics
+//!
+//!   beside it: tool ─ topics    for people: commands and answers from outside; topics created and checked
+//! ```
+//!
+//! Owns everything that talks to Kafka; the only user of rdkafka in the crate. Never knows a store or a timer.
+//! Keeps: a transaction is fenced by its positions and by the generation that was captured after the last poll
+//! (INV-LOG-1); every call has a bound.
+
+mod client;
+mod consumer;
+mod deadline;
+#[expect(
+    unsafe_code,
+    reason = "rust-rdkafka does not offer these calls of librdkafka; each block says why it is sound"
+)]
+mod native;
+mod probe;
+mod producer;
+mod rebalance;
+mod report;
+mod restore;
+mod rotation;
+pub mod settings;
+pub mod tool;
+pub mod topics;
+mod verdict;
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use self::consumer::{GroupConsumer, Room};
+use self::deadline::Deadline;
+use self::probe::Probe;
+use self::producer::{Fence, Route};
+use self::restore::Restorer;
+use self::rotation::Producers;
+use self::settings::{KafkaSettings, Topics};
+use super::{Aborted, CommitOutcome, Extent, FencingPosition, Log, LogError, LogEvent, TopicIds, Transaction};
+use crate::position::{Partition, Position};
+
+/// How long a poll waits at a time while something is being restored, so that batches are not late.
+const RESTORE_SLICE: Duration = Duration::from_millis(3);
+/// How long closing may take before it is left to a thread of its own.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A worker's end of Kafka.
+pub struct KafkaLog {
+    topics: Topics,
+    partitions: u32,
+    probe: Probe,
+    producers: Producers,
+    /// Present until the log is dropped.
+    readers: Option<Readers>,
+    /// A partition's position may be outside of the log, and it is not known yet which.
+    is_out_of_range: bool,
+}
+
+/// What is closed under a watchdog.
+struct Readers {
+    consumer: GroupConsumer,
+    restorer: Restorer,
+}
+
+impl KafkaLog {
+    /// Connects: takes the transactional ids over, which settles what a predecessor left open, then joins the group.
+    ///
+    /// # Errors
+    /// [`LogError::Retriable`] when the cluster does not answer in time, [`LogError::Fatal`] when a setting is wrong or a
+    /// right is missing.
+    pub fn connect(settings: &KafkaSettings) -> Result<Self, LogError> {
+        let probe = Probe::new(settings)?;
+        topic_ids(&probe, &settings.topics, settings.partitions)?;
+        let producers = Producers::new(settings)?;
+        let restorer = Restorer::start(settings)?;
+        let consumer = GroupConsumer::join(settings)?;
+        Ok(Self {
+            topics: settings.topics.clone(),
+            partitions: settings.partitions,
+            probe,
+            producers,
+            readers: Some(Readers { consumer, restorer }),
+            is_out_of_range: false,
+        })
+    }
+
+    fn readers(&mut self) -> &mut Readers {
+        self.readers.as_mut().expect("the readers are there until the log is dropped")
+    }
+
+    /// Finds the partitions whose position is outside of the log.
+    fn find_out_of_range(&mut self, events: &mut Vec<LogEvent>) {
+        let reading = self.readers().consumer.reading();
+        let mut fallen = Vec::new();
+        for (partition, next) in reading {
+            match self.probe.extent(&self.topics.arm, partition) {
+                Ok(extent) if next < extent.start || extent.end < next => fallen.push(partition),
+                Ok(_) => {}
+                // Asked again with the next poll.
+                Err(error) => {
+                    tracing::warn!(%partition, %error, "cannot tell whether the position is still in the log");
+                    return;
+                }
+            }
+        }
+        let consumer = &mut self.readers().consumer;
+        for partition in &fallen {
+            consumer.mark_fallen(*partition);
+        }
+        match consumer.restart_readers() {
+            Ok(()) => self.is_out_of_range = false,
+            Err(error) => tracing::warn!(%error, "cannot start reading commands again"),
+        }
+        events.extend(fallen.into_iter().map(LogEvent::OutOfRange));
+    }
+}
+
+impl Log for KafkaLog {
+    fn poll(&mut self, timeout: Duration, records_max: usize, bytes_max: usize) -> Result<Vec<LogEvent>, LogError> {
+        let mut events = Vec::new();
+        let waited = Deadline::after(timeout);
+        self.probe.serve();
+        loop {
+            let Readers { consumer, restorer } = self.readers();
+            let mut room = Room { records: records_max, bytes: bytes_max };
+            let mut wait = waited.remaining();
+            if restorer.is_running() {
+                // Half of the room each, so that neither restoring nor reading starves the other.
+                room = Room { records: records_max.div_ceil(2), bytes: bytes_max.div_ceil(2) };
+                wait = wait.min(RESTORE_SLICE);
+            }
+            events.extend(restorer.take(&mut room.clone())?.into_iter().map(LogEvent::Changelog));
+            if !events.is_empty() {
+                wait = Duration::ZERO;
+            }
+            let polled = consumer.poll(wait, &mut room, &mut events)?;
+            self.is_out_of_range |= polled.is_out_of_range;
+            if self.is_out_of_range {
+                self.find_out_of_range(&mut events);
+            }
+            if !events.is_empty() || waited.is_over() {
+                return Ok(events);
+            }
+        }
+    }
+
+    fn accept(&mut self, partitions: &[Partition]) -> Result<(), LogError> {
+        let known = self.probe.committed_soon(&self.topics.arm, partitions);
+        self.readers().consumer.accept(partitions, &known)
+    }
+
+    fn release(&mut self, partitions: &[Partition]) -> Result<(), LogError> {
+        let Readers { consumer, restorer } = self.readers();
+        for partition in partitions {
+            restorer.stop(*partition)?;
+        }
+        consumer.release(partitions)
+    }
+
+    fn fencing_position(&mut self, partition: Partition) -> Result<FencingPosition, LogError> {
+        if let Some(position) = self.probe.committed(&self.topics.arm, partition)? {
+            return Ok(FencingPosition { position, committed: true });
+        }
+        let start = self.probe.extent(&self.topics.arm, partition)?.start;
+        Ok(FencingPosition { position: start, committed: false })
+    }
+
+    fn input_extent(&mut self, partition: Partition) -> Result<Extent, LogError> {
+        self.probe.extent(&self.topics.arm, partition)
+    }
+
+    fn changelog_extent(&mut self, partition: Partition) -> Result<Extent, LogError> {
+        self.probe.extent(&self.topics.changelog, partition)
+    }
+
+    fn topic_ids(&mut self) -> Result<TopicIds, LogError> {
+        topic_ids(&self.probe, &self.topics, self.partitions)
+    }
+
+    fn restore(&mut self, partition: Partition, from: Position) -> Result<(), LogError> {
+        self.readers().restorer.restore(partition, from)
+    }
+
+    fn stop_restore(&mut self, partition: Partition) -> Result<(), LogError> {
+        self.readers().restorer.stop(partition)
+    }
+
+    fn consume(&mut self, partition: Partition, from: Position) -> Result<(), LogError> {
+        self.readers().consumer.consume(partition, from)
+    }
+
+    fn position(&self, partition: Partition) -> Option<Position> {
+        self.readers.as_ref().and_then(|readers| readers.consumer.position(partition))
+    }
+
+    fn commit(&mut self, transaction: &Transaction) -> CommitOutcome {
+        if let Err(detail) = check(transaction) {
+            debug_assert!(false, "INV-LOG-1: {detail}");
+            return aborted(detail.to_owned());
+        }
+        let Some(readers) = &self.readers else { return aborted("the log is closed".to_owned()) };
+        let (positions, group) = match readers.consumer.fence(&transaction.positions) {
+            Ok(fence) => fence,
+            Err(detail) => return aborted(detail),
+        };
+        let route = Route { topics: &self.topics, probe: &self.probe };
+        self.producers.commit(transaction, &route, &Fence { positions: &positions, group })
+    }
+
+    fn rebuild(&mut self) -> Result<(), LogError> {
+        self.producers.rebuild()
+    }
+}
+
+impl Drop for KafkaLog {
+    fn drop(&mut self) {
+        let Some(Readers { consumer, restorer }) = self.readers.take() else { return };
+        let (done, is_done) = mpsc::channel::<()>();
+        // librdkafka can block here for ever, for instance when the group's coordinator is away.
+        let spawned = thread::Builder::new().name("kafka-close".to_owned()).spawn(move || {
+            consumer.close();
+            restorer.close();
+            drop(done);
+        });
+        match spawned {
+            Ok(_detached) => {
+                if is_done.recv_timeout(CLOSE_PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    tracing::warn!(after = ?CLOSE_PATIENCE, "the kafka clients do not close, left behind");
+                }
+            }
+            Err(error) => tracing::warn!(%error, "no thread to close the kafka clients on, closed in place"),
+        }
+    }
+}
+
+/// Returns the ids of the topics that hold state.
+fn topic_ids(probe: &Probe, topics: &Topics, partitions: u32) -> Result<TopicIds, LogError> {
+    let doing = || "asking for the topics' ids".to_owned();
+    let names = [topics.arm.as_str(), topics.changelog.as_str()];
+    let described = probe.describe(&names)?;
+    for (topic, description) in names.iter().zip(&described) {
+        if let Some((_, detail)) = &description.error {
+            return Err(LogError::Retriable { doing: doing(), detail: format!("topic `{topic}`: {detail}") });
+        }
+    }
+    let [arm, changelog] = described.as_slice() else {
+        return Err(LogError::Retriable { doing: doing(), detail: "the answer is incomplete".to_owned() });
+    };
+    if u32::try_from(changelog.partitions) != Ok(partitions) {
+        let detail = format!(
+            "topic `{}` has {} partitions instead of {partitions}: the partition of every timer depends on their number; \
+             create the topic anew with {partitions}, or restore the cluster",
+            topics.changelog, changelog.partitions
+        );
+        return Err(LogError::Fatal { doing: doing(), detail });
+    }
+    Ok(TopicIds { arm: arm.id, changelog: changelog.id })
+}
+
+/// Returns why a transaction would not be fenced.
+fn check(transaction: &Transaction) -> Result<(), &'static str> {
+    if transaction.emissions.is_empty() {
+        return Err("a transaction needs a record");
+    }
+    if transaction.positions.is_empty() {
+        return Err("a transaction needs a position, or nothing fences it");
+    }
+    if transaction.positions.values().any(|position| position.0 < 0) {
+        return Err("a negative position is dropped by the client, and nothing fences the transaction");
+    }
+    Ok(())
+}
+
+fn aborted(detail: String) -> CommitOutcome {
+    CommitOutcome::Aborted(Aborted { detail, ..Aborted::default() })
+}

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Glimpse;
 use crate::time::Timestamp;
 use crate::timer::command::{Action, Arm, Command, Encoding, OnConflict, Reply, When};
-use crate::timer::identity::{IdentityError, Run, RunKey, Tenant, TimerId, TimerKey};
+use crate::timer::identity::{DEFAULT_TENANT, IdentityError, Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::{KindNumber, KindRef};
 use crate::timer::model::Generation;
 use crate::timer::outcome::{Reason, Rejection};
@@ -164,8 +164,10 @@ pub(super) fn to_proto(command: &Command) -> proto::Command {
         }
     };
     let run = command.action.run();
+    // What is the default is left out: a forwarded command must not outgrow the one that was sent.
+    let tenant = Some(run.tenant.as_str()).filter(|tenant| *tenant != DEFAULT_TENANT);
     proto::Command {
-        tenant: run.tenant.as_str().to_owned(),
+        tenant: tenant.unwrap_or_default().to_owned(),
         run: run.run.as_str().to_owned(),
         correlation_id: command.reply.as_ref().map(|reply| reply.correlation_id.clone()).unwrap_or_default(),
         action: Some(action),
@@ -182,7 +184,7 @@ fn arm_to_proto(arm: &Arm) -> proto::Arm {
         When::AfterMillis(millis) => proto::arm::When::AfterMs(millis),
     };
     let on_conflict = match arm.on_conflict {
-        OnConflict::Keep => proto::OnConflict::Keep,
+        OnConflict::Keep => proto::OnConflict::Unspecified,
         OnConflict::Replace => proto::OnConflict::Replace,
     };
     proto::Arm {

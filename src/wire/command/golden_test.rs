@@ -31,8 +31,8 @@ fn timer(tenant: &str, id: &str) -> TimerKey {
     TimerKey { run: run(tenant), id: TimerId::parse(id).unwrap() }
 }
 
-fn text(text: &'static str) -> Option<Bytes> {
-    Some(Bytes::from_static(text.as_bytes()))
+fn text(text: &'static str) -> Bytes {
+    Bytes::from_static(text.as_bytes())
 }
 
 fn example_commands() -> [Command; 5] {
@@ -41,7 +41,7 @@ fn example_commands() -> [Command; 5] {
         kind: KindRef::Name("email".to_owned()),
         when: When::At(Timestamp::parse("2026-12-01T09:00:00.250Z").unwrap()),
         on_conflict: OnConflict::Keep,
-        payload: text("text"),
+        payload: Some(text("text")),
         record_key: None,
         headers: Vec::new(),
         outbox: Vec::new(),
@@ -51,12 +51,12 @@ fn example_commands() -> [Command; 5] {
         when: When::AfterMillis(1_800_000),
         on_conflict: OnConflict::Replace,
         payload: Some(Bytes::from_static(&[0, 1, 2])),
-        record_key: text("other-key"),
+        record_key: Some(text("other-key")),
         headers: vec![
-            Header { key: "x".to_owned(), value: text("text") },
+            Header { key: "x".to_owned(), value: Some(text("text")) },
             Header { key: "x".to_owned(), value: Some(Bytes::from_static(&[0xFF])) },
         ],
-        outbox: vec![OutboxRecord { key: text("k"), value: text("v"), headers: Vec::new() }],
+        outbox: vec![OutboxRecord { key: Some(text("k")), value: Some(text("v")), headers: Vec::new() }],
         ..first.clone()
     };
     let reply = Reply { correlation_id: "c-1".to_owned(), encoding: Encoding::Json };
@@ -91,7 +91,7 @@ fn golden_json() {
     });
     expect![[r#"
         {"tenant":"acme","run":"order-42","correlation_id":"c-1","arm":{"timer_id":"reminder","kind":"email","at":"2026-12-01T09:00:00.250Z","payload":"text"}}
-        {"tenant":"default","run":"order-42","arm":{"timer_id":"t2","kind":"email","after":"PT30M","on_conflict":"replace","payload":"\u0000\u0001\u0002","key":"other-key","headers":[{"key":"x","value":"text"},{"key":"x","value_base64":"/w=="}],"outbox":[{"key":"k","value":"v"}]}}
+        {"run":"order-42","arm":{"timer_id":"t2","kind":"email","after":"PT30M","on_conflict":"replace","payload_base64":"AAEC","key":"other-key","headers":[{"key":"x","value":"text"},{"key":"x","value_base64":"/w=="}],"outbox":[{"key":"k","value":"v"}]}}
         {"tenant":"acme","run":"order-42","disarm":{"timer_id":"reminder","generation":7}}
         {"tenant":"acme","run":"order-42","disarm_run":{}}
         {"tenant":"acme","run":"order-42","seal_run":{"retention":"PT168H"}}"#]].assert_eq(&written.join("\n"));
@@ -101,8 +101,8 @@ fn golden_json() {
 fn golden_protobuf() {
     let written = example_commands().map(|command| format!("{:?}", encode(&command, Encoding::Protobuf)));
     expect![[r#"
-        b"\n\x04acme\x12\x08order-42\x1a\x03c-1R \n\x08reminder\x1a\x05email \xfa\xa6\xd4\x86\xa34P\x01Z\x04text"
-        b"\n\x07default\x12\x08order-42R<\n\x02t2\x1a\x05email(\xc0\xeemP\x02Z\x03\0\x01\x02b\tother-keyj\t\n\x01x\x12\x04textj\x06\n\x01x\x12\x01\xffr\x06\n\x01k\x12\x01v"
+        b"\n\x04acme\x12\x08order-42\x1a\x03c-1R\x1e\n\x08reminder\x1a\x05email \xfa\xa6\xd4\x86\xa34Z\x04text"
+        b"\x12\x08order-42R<\n\x02t2\x1a\x05email(\xc0\xeemP\x02Z\x03\0\x01\x02b\tother-keyj\t\n\x01x\x12\x04textj\x06\n\x01x\x12\x01\xffr\x06\n\x01k\x12\x01v"
         b"\n\x04acme\x12\x08order-42Z\x0c\n\x08reminder\x10\x07"
         b"\n\x04acme\x12\x08order-42b\0"
         b"\n\x04acme\x12\x08order-42j\x06\x08\x80\x88\xb2\xa0\x02""#]].assert_eq(&written.join("\n"));
@@ -156,7 +156,7 @@ fn the_content_type_decides_and_is_read_with_tolerance() {
         assert!(decode(Some(&protobuf), &with_type(protobuf_type)).is_ok(), "{protobuf_type}");
         assert!(decode(Some(&json), &with_type(protobuf_type)).is_err(), "{protobuf_type}");
     }
-    let upper = Header { key: "Content-Type".to_owned(), value: text("application/json") };
+    let upper = Header { key: "Content-Type".to_owned(), value: Some(text("application/json")) };
     assert_eq!(content_type::encoding_of(&protobuf, &[upper]).unwrap(), Encoding::Json, "names of headers in any case");
     let last = [with_type("text/plain"), with_type("application/json")].concat();
     assert_eq!(content_type::encoding_of(&protobuf, &last).unwrap(), Encoding::Json, "the last one counts");
@@ -170,6 +170,24 @@ fn unknown_protobuf_fields_are_passed_over() {
     // Field 100, a varint.
     value.extend([0xA0, 0x06, 0x01]);
     assert_eq!(decode(Some(&Bytes::from(value)), &[]).unwrap(), example_commands()[2]);
+}
+
+/// L13: a command that is forwarded is read and written again, and fits where it came from.
+#[test]
+fn a_command_written_again_is_no_longer() {
+    let arm = |payload: &str| format!(r#"{{"run":"r","arm":{{"timer_id":"t","kind":1,"after":"PT1S",{payload}}}}}"#);
+    let zeros = "A".repeat(4000);
+    let quotes = "\\\"".repeat(4000);
+    let (zeros, quotes) = (format!(r#""payload_base64":"{zeros}""#), format!(r#""payload":"{quotes}""#));
+    let values = [arm(&zeros), arm(&quotes), arm(r#""payload":"text""#)];
+    for value in values.map(Bytes::from) {
+        let command = decode(Some(&value), &[]).unwrap();
+        let again = encode(&command, Encoding::Json);
+        assert!(again.len() <= value.len(), "{} bytes became {}", value.len(), again.len());
+        let protobuf = encode(&command, Encoding::Protobuf);
+        let again = encode(&decode(Some(&protobuf), &[]).unwrap(), Encoding::Protobuf);
+        assert_eq!(again, protobuf);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Commands written as JSON.
 //!
 //! Owns the order of the fields and the choice between text and base64. Keeps: `json_read` reads back what is written
-//! here; bytes that are UTF-8 are written as text, all others as base64.
+//! here; bytes take the shorter of the two forms, so that a command that is read and written again fits where it came from.
 
 use base64::Engine;
 use bytes::Bytes;
@@ -13,6 +13,7 @@ use crate::wire::{duration, proto};
 
 #[derive(Serialize)]
 struct CommandFields<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
     tenant: &'a str,
     run: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -163,10 +164,22 @@ fn outbox_fields(records: &[proto::OutboxRecord]) -> Vec<OutboxFields<'_>> {
     fields
 }
 
+/// Returns the bytes as text if they are one and it is no longer than the base64 of them.
 fn text_or_base64(bytes: Option<&Bytes>) -> (Option<&str>, Option<String>) {
-    match bytes.map(|bytes| std::str::from_utf8(bytes).map_err(|_| BASE64.encode(bytes))) {
-        None => (None, None),
-        Some(Ok(text)) => (Some(text), None),
-        Some(Err(base64)) => (None, Some(base64)),
+    let Some(bytes) = bytes else { return (None, None) };
+    let base64_bytes = "_base64".len() + bytes.len().div_ceil(3) * 4;
+    match std::str::from_utf8(bytes) {
+        Ok(text) if escaped_bytes(text) <= base64_bytes => (Some(text), None),
+        Ok(_) | Err(_) => (None, Some(BASE64.encode(bytes))),
     }
+}
+
+/// Returns the length of the text as JSON writes it: what is not printable takes six bytes.
+fn escaped_bytes(text: &str) -> usize {
+    let escaped = |byte| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0C => 2,
+        0x00..0x20 => 6,
+        0x20..=0xFF => 1,
+    };
+    text.bytes().map(escaped).sum()
 }

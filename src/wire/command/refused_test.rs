@@ -82,13 +82,13 @@ fn unknown_fields_by_name_at_any_depth() {
     );
     check_arms(
         &[
-            r#""kind":1,"after":"PT1S","paylod":"x""#,
+            r#""kind":1,"after":"PT1S","body":"x""#,
             r#""kind":1,"after":"PT1S","headers":[{"key":"a"},{"name":"x"}]"#,
             r#""kind":1,"after":"PT1S","outbox":[{"topic":"x"}]"#,
             r#""kind":1,"after":"PT1S","outbox":[{"headers":[{"key":"k","v":null}]}]"#,
         ],
         expect![[r#"
-            [default/r/t c] unreadable: `arm.paylod` is not a known field; known here: timer_id, kind, at, after, on_conflict, payload, payload_base64, key, key_base64, headers, outbox
+            [default/r/t c] unreadable: `arm.body` is not a known field; known here: timer_id, kind, at, after, on_conflict, payload, payload_base64, key, key_base64, headers, outbox
             [default/r/t c] unreadable: `arm.headers[1].name` is not a known field; known here: key, value, value_base64
             [default/r/t c] unreadable: `arm.outbox[0].topic` is not a known field; known here: key, key_base64, value, value_base64, headers
             [default/r/t c] unreadable: `arm.outbox[0].headers[0].v` is not a known field; known here: key, value, value_base64
@@ -212,6 +212,7 @@ fn numbers_that_are_none() {
             r#"{"run":"r","disarm":{"timer_id":"t","generation":-1}}"#,
             r#"{"run":"r","disarm":{"timer_id":"t","generation":7.0}}"#,
             r#"{"run":"r","disarm":{"timer_id":"t","generation":1e30}}"#,
+            r#"{"run":"r","disarm":{"timer_id":"t","generation":1e400}}"#,
             r#"{"run":"r","disarm":{"timer_id":"t","generation":"7"}}"#,
             r#"{"run":"r","disarm":{"timer_id":"t","generation":NaN}}"#,
         ],
@@ -219,6 +220,7 @@ fn numbers_that_are_none() {
             [default/r/t ] unreadable: `disarm.generation` is -1; give a whole number from 0 to 18446744073709551615
             [default/r/t ] unreadable: `disarm.generation` is 7.0; give a whole number from 0 to 18446744073709551615
             [default/r/t ] unreadable: `disarm.generation` is 1e30; give a whole number from 0 to 18446744073709551615
+            [? ] unreadable: disarm.generation is not JSON: number out of range at line 1 column 54
             [default/r/t ] unreadable: `disarm.generation` is "7"; give a whole number from 0 to 18446744073709551615
             [? ] unreadable: disarm.generation is not JSON: expected value at line 1 column 50
         "#]],
@@ -231,7 +233,7 @@ fn numbers_that_are_none() {
             r#""kind":1.5,"after":"PT1S""#,
             r#""kind":18446744073709551615,"after":"PT1S""#,
             r#""kind":"","after":"PT1S""#,
-            r#""kind":"a-name-longer-than-the-sixty-four-characters-that-a-name-may-have-","after":"PT1S""#,
+            r#""kind":"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk","after":"PT1S""#,
         ],
         expect![[r#"
             [default/r/t c] invalid_kind: kind number 0 is not one; use 1 to 255, or the kind's name
@@ -240,7 +242,7 @@ fn numbers_that_are_none() {
             [default/r/t c] invalid_kind: kind number 1.5 is not one; use 1 to 255, or the kind's name
             [default/r/t c] invalid_kind: kind number 18446744073709551615 is not one; use 1 to 255, or the kind's name
             [default/r/t c] unknown_kind: kind `` is no kind's name: those have 1 to 64 characters
-            [default/r/t c] unknown_kind: kind `a-name-longer-than-the-sixty-four-characters-that-a-name-may-hav…` is no kind's name: those have 1 to 64 characters
+            [default/r/t c] unknown_kind: kind `kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk…` is no kind's name: those have 1 to 64 characters
         "#]],
     );
 }

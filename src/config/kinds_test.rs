@@ -1,0 +1,87 @@
+use std::path::PathBuf;
+
+use super::super::sources::Sources;
+use super::*;
+
+fn load(file: &str) -> Result<Vec<KindSetting>, ConfigError> {
+    let file = Some((PathBuf::from("p.yaml"), file.to_owned()));
+    let kinds = read(&Layers::merge(&Sources { file, ..Sources::default() })?)?;
+    registry(&kinds)?;
+    Ok(kinds)
+}
+
+fn refusal(file: &str) -> String {
+    load(file).unwrap_err().to_string()
+}
+
+#[test]
+fn kinds_map_to_their_topics() {
+    let kinds = load(
+        "kinds:\n\
+         - {number: 1, name: email}\n\
+         - {number: 2, name: payment, past_due: reject, outbox: true, fired_topic: payments}\n\
+         - {number: 3, name: audit, past_due: skip, outbox_topic: audit-log}\n",
+    )
+    .unwrap();
+    let number = |n| KindNumber::new(n).unwrap();
+    let topics = |pairs: &[(u32, &str)]| pairs.iter().map(|(n, t)| (number(*n), (*t).to_owned())).collect();
+    let fired: BTreeMap<_, _> = topics(&[(1, "fired.email"), (2, "payments"), (3, "fired.audit")]);
+    assert_eq!(fired_topics(&kinds, "fired.{kind}"), fired);
+    let outbox: BTreeMap<_, _> = topics(&[(2, "outbox.payment"), (3, "audit-log")]);
+    assert_eq!(outbox_topics(&kinds, "outbox.{kind}"), outbox);
+    assert_eq!(kinds[1].kind.past_due, PastDue::Reject);
+    assert!(!kinds[0].kind.outbox, "no outbox unless it is asked for");
+}
+
+#[test]
+fn zero_duplicate_and_reserved_numbers_are_refused() {
+    assert_eq!(
+        refusal("kinds:\n- {number: 0, name: a}\n"),
+        "kinds[0]: kind `a` has number 0; use 1 to 239 (240 to 255 are reserved for tests) (from p.yaml line 2)"
+    );
+    assert_eq!(
+        refusal("kinds:\n- {number: 240, name: a}\n"),
+        "kinds[0]: kind `a` has number 240; use 1 to 239 (240 to 255 are reserved for tests) (from p.yaml line 2)"
+    );
+    assert_eq!(
+        refusal("kinds:\n- {number: 1, name: a}\n- {number: 1, name: b}\n"),
+        "kinds[1]: kinds `a` and `b` both have number 1; a number belongs to one kind for ever (from p.yaml line 3)"
+    );
+    assert_eq!(
+        refusal("kinds:\n- {number: 1, name: a}\n- {number: 2, name: a}\n"),
+        "kinds[1]: two kinds are named `a`; names are unique (from p.yaml line 3)"
+    );
+    assert_eq!(
+        refusal("kinds:\n- {number: 1, name: a b}\n"),
+        "kinds[0]: kind number 1 is named `a b`; use 1 to 64 characters of A-Z a-z 0-9 . _ - (from p.yaml line 2)"
+    );
+}
+
+#[test]
+fn entries_are_checked_field_by_field() {
+    assert_eq!(
+        refusal("kinds:\n- number: 1\n  name: a\n  past_do: fire\n"),
+        "kinds[0].past_do: is no setting of a kind; there are number, name, past_due, outbox, fired_topic, outbox_topic \
+         (from p.yaml line 4)"
+    );
+    assert_eq!(
+        refusal("kinds:\n- number: 1\n  name: a\n  past_due: later\n"),
+        "kinds[0].past_due: `later` is none of: fire, reject, skip (from p.yaml line 4)"
+    );
+    assert_eq!(
+        refusal("kinds:\n- {name: a}\n"),
+        "kinds[0]: has no number; write {number: 1, name: email} (from p.yaml line 2)"
+    );
+    assert_eq!(
+        refusal("kinds: [email]"),
+        "kinds[0]: is not a kind; write {number: 1, name: email} (from p.yaml line 1)"
+    );
+    assert_eq!(
+        refusal("kinds:\n- {number: 1, name: a, outbox: false, outbox_topic: t}\n"),
+        "kinds[0].outbox: `false` contradicts outbox_topic; remove one of them (from p.yaml line 2)"
+    );
+    assert_eq!(
+        refusal("kinds:\n- {number: 1, name: a, name: b}\n"),
+        "kinds[0].name: is given twice; keep one of them (from p.yaml line 2)"
+    );
+}

@@ -1,0 +1,47 @@
+//! What all clients have in common: their log lines and errors.
+//!
+//! Owns the way from librdkafka's log to ours, and [`PlainContext`] for clients that need no more. Never decides what an
+//! error means. Keeps: a line names the client that it came from.
+
+use rdkafka::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::ConsumerContext;
+use rdkafka::error::KafkaError;
+
+/// The context of a client that only logs.
+#[derive(Clone, Debug)]
+pub(super) struct PlainContext {
+    /// What the client is for.
+    pub(super) role: &'static str,
+}
+
+impl ClientContext for PlainContext {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        log_line(self.role, level, facility, message);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        log_error(self.role, &error, reason);
+    }
+}
+
+impl ConsumerContext for PlainContext {}
+
+/// Logs a line of librdkafka.
+pub(super) fn log_line(role: &str, level: RDKafkaLogLevel, facility: &str, message: &str) {
+    match level {
+        RDKafkaLogLevel::Emerg
+        | RDKafkaLogLevel::Alert
+        | RDKafkaLogLevel::Critical
+        | RDKafkaLogLevel::Error
+        | RDKafkaLogLevel::Warning => tracing::warn!(client = role, facility, message, "kafka client warns"),
+        RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info | RDKafkaLogLevel::Debug => {
+            tracing::debug!(client = role, facility, message, "kafka client says");
+        }
+    }
+}
+
+/// Logs an error that concerns a whole client, such as a broker that went away.
+pub(super) fn log_error(role: &str, error: &KafkaError, reason: &str) {
+    tracing::warn!(client = role, %error, reason, "kafka client reports an error");
+}

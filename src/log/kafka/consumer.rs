@@ -1,0 +1,352 @@
+//! The member of the group that reads commands.
+//!
+//! ```text
+//!   group gives        accept         consume
+//! ──────────────→ told ───────→ paused ───────→ reading ──┐ consume: rewinds
+//!                                 │                ↑  │───┘
+//!   group takes, or it was lost   │                   │
+//!               told ←────────────┴───────────────────┘     release: forgotten
+//! ```
+//!
+//! Owns the consumer, the partitions it holds, and who it is in the group. Never commits a position, never decides what a
+//! rebalance means.
+//! Keeps: no record is returned twice or out of order between two calls of `consume`, and none of a paused partition.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerGroupMetadata};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{BorrowedMessage, Message};
+use rdkafka::{Offset as NativeOffset, TopicPartitionList};
+
+use super::deadline::{Deadline, pause};
+use super::native::{self, Membership};
+use super::probe::{client_error, native_partition};
+use super::rebalance::{GroupContext, unassign};
+use super::settings::{KafkaSettings, group_config};
+use crate::log::{InputRecord, LogError, LogEvent};
+use crate::position::{Offset, Partition, Position};
+use crate::time::Timestamp;
+
+/// How long a partition that was just assigned may take until it can be read.
+const SEEK_PATIENCE: Duration = Duration::from_secs(3);
+/// Between two tries to seek.
+const SEEK_STEP: Duration = Duration::from_millis(2);
+
+/// What the consumer knows of a partition it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    /// Assigned, not read.
+    Paused,
+    /// The next offset that may be returned.
+    From(Position),
+    /// Its position is outside of the log; the fetcher has stopped.
+    Fallen,
+}
+
+/// What a poll found beside its events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Polled {
+    /// A partition's position may lie outside of the log; librdkafka does not say which.
+    pub(super) is_out_of_range: bool,
+}
+
+/// How much a poll may return.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Records.
+    pub(super) records: usize,
+    /// Bytes of keys, values and headers.
+    pub(super) bytes: usize,
+}
+
+impl Room {
+    /// Returns whether nothing fits any more.
+    pub(super) fn is_full(&self) -> bool {
+        self.records == 0 || self.bytes == 0
+    }
+
+    /// Takes the room of `records` with `bytes` together.
+    pub(super) fn take(&mut self, records: usize, bytes: usize) {
+        self.records = self.records.saturating_sub(records);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
+/// The member of the group.
+pub(super) struct GroupConsumer {
+    consumer: BaseConsumer<GroupContext>,
+    topic: String,
+    instance: String,
+    held: BTreeMap<Partition, Reading>,
+    member: Option<(Membership, ConsumerGroupMetadata)>,
+}
+
+impl GroupConsumer {
+    /// Makes the consumer and joins the group.
+    ///
+    /// # Errors
+    /// [`LogError::Fatal`] when a property is wrong.
+    pub(super) fn join(settings: &KafkaSettings) -> Result<Self, LogError> {
+        let doing = "making the consumer of commands";
+        let created = group_config(settings).create_with_context(GroupContext::default());
+        let consumer: BaseConsumer<GroupContext> = created.map_err(|error| client_error(doing, &error))?;
+        let topic = settings.topics.arm.clone();
+        consumer.subscribe(&[&topic]).map_err(|error| client_error(doing, &error))?;
+        Ok(Self { consumer, topic, instance: settings.instance.clone(), held: BTreeMap::new(), member: None })
+    }
+
+    /// Waits up to `timeout` for events and appends them to `events`.
+    ///
+    /// # Errors
+    /// [`LogError::Fatal`] when the member cannot go on.
+    pub(super) fn poll(
+        &mut self,
+        timeout: Duration,
+        room: &mut Room,
+        events: &mut Vec<LogEvent>,
+    ) -> Result<Polled, LogError> {
+        let mut polled = Polled::default();
+        let mut wait = timeout;
+        while !room.is_full() {
+            match self.consumer.poll(wait) {
+                Some(Ok(message)) => {
+                    if let Some((record, bytes)) = accepted(&mut self.held, &message) {
+                        room.take(1, bytes);
+                        events.push(LogEvent::Record(record));
+                    } else {
+                        // Dropped records count too, so that the loop ends.
+                        room.take(1, 0);
+                    }
+                }
+                Some(Err(error)) => polled.is_out_of_range |= self.look_at(&error)?,
+                None => break,
+            }
+            if self.consumer.context().has_events() {
+                break;
+            }
+            wait = Duration::ZERO;
+        }
+        events.extend(self.consumer.context().take_events());
+        self.look_who_we_are();
+        Ok(polled)
+    }
+
+    /// Takes assigned partitions, paused. `known` holds positions to start from for those that have one; reading starts
+    /// where `consume` says anyway.
+    ///
+    /// # Errors
+    /// [`LogError::Retriable`] when the client refuses.
+    pub(super) fn accept(
+        &mut self,
+        partitions: &[Partition],
+        known: &BTreeMap<Partition, Position>,
+    ) -> Result<(), LogError> {
+        let new: Vec<_> = partitions.iter().filter(|partition| !self.held.contains_key(partition)).copied().collect();
+        let list = self.list(new.iter().map(|partition| (*partition, known.get(partition).copied())))?;
+        let doing = || format!("accepting partitions of {}", self.topic);
+        self.consumer.incremental_assign(&list).map_err(|error| refused(doing(), &error))?;
+        self.held.extend(new.iter().map(|partition| (*partition, Reading::Paused)));
+        if !new.is_empty() {
+            self.consumer.pause(&list).map_err(|error| refused(doing(), &error))?;
+        }
+        Ok(())
+    }
+
+    /// Gives partitions back.
+    ///
+    /// # Errors
+    /// [`LogError::Retriable`] when the client refuses.
+    pub(super) fn release(&mut self, partitions: &[Partition]) -> Result<(), LogError> {
+        let held: Vec<_> =
+            partitions.iter().filter(|partition| self.held.remove(partition).is_some()).copied().collect();
+        let list = self.list(held.iter().map(|partition| (*partition, None)))?;
+        unassign(&self.consumer, &list)
+            .map_err(|error| refused(format!("releasing partitions of {}", self.topic), &error))
+    }
+
+    /// Reads a partition from a position on.
+    ///
+    /// # Errors
+    /// [`LogError::Retriable`] when the client refuses.
+    pub(super) fn consume(&mut self, partition: Partition, from: Position) -> Result<(), LogError> {
+        match self.held.get(&partition) {
+            Some(Reading::Paused | Reading::From(_)) => self.read_from(partition, from, SEEK_PATIENCE),
+            Some(Reading::Fallen) => self.read_from(partition, from, Duration::ZERO),
+            None => Err(LogError::Retriable {
+                doing: format!("reading {} [{partition}]", self.topic),
+                detail: "the partition is not held".to_owned(),
+            }),
+        }
+    }
+
+    fn read_from(&mut self, partition: Partition, from: Position, patience: Duration) -> Result<(), LogError> {
+        let doing = || format!("reading {} [{partition}] from {from}", self.topic);
+        let list = self.list([(partition, Some(from))])?;
+        let waited = Deadline::after(patience);
+        while let Err(error) = self.seek(&list) {
+            // The fetcher of a new partition is still starting; that of a partition that fell out of the log never will.
+            if waited.is_over() {
+                tracing::debug!(topic = self.topic, %partition, %from, error, "partition assigned anew, it does not seek");
+                self.consumer.incremental_unassign(&list).map_err(|error| refused(doing(), &error))?;
+                self.consumer.incremental_assign(&list).map_err(|error| refused(doing(), &error))?;
+                break;
+            }
+            pause(SEEK_STEP);
+        }
+        self.consumer.resume(&list).map_err(|error| refused(doing(), &error))?;
+        self.held.insert(partition, Reading::From(from));
+        Ok(())
+    }
+
+    fn seek(&self, list: &TopicPartitionList) -> Result<(), String> {
+        let answer = self.consumer.seek_partitions(list.clone(), SEEK_PATIENCE).map_err(|error| error.to_string())?;
+        // The whole answer is Ok also when a partition has an error.
+        answer.elements().iter().try_for_each(|element| element.error().map_err(|error| error.to_string()))
+    }
+
+    /// Returns how far the reading of a partition has come, markers of transactions stepped over.
+    pub(super) fn position(&self, partition: Partition) -> Option<Position> {
+        let Some(Reading::From(next)) = self.held.get(&partition) else { return None };
+        Some(self.native_position(partition).map_or(*next, |native| native.max(*next)))
+    }
+
+    fn native_position(&self, partition: Partition) -> Option<Position> {
+        let list = self.consumer.position().ok()?;
+        match list.find_partition(&self.topic, native_partition(partition))?.offset() {
+            NativeOffset::Offset(offset) => Some(Position(offset)),
+            NativeOffset::Beginning
+            | NativeOffset::End
+            | NativeOffset::Stored
+            | NativeOffset::Invalid
+            | NativeOffset::OffsetTail(_) => None,
+        }
+    }
+
+    /// Returns the partitions that are being read, with the next offset.
+    pub(super) fn reading(&self) -> Vec<(Partition, Position)> {
+        let next = |(partition, reading): (&Partition, &Reading)| match reading {
+            Reading::From(next) => Some((*partition, *next)),
+            Reading::Paused | Reading::Fallen => None,
+        };
+        self.held.iter().filter_map(next).collect()
+    }
+
+    /// Marks a partition whose position is outside of the log; it is not read until it is told where to go on.
+    pub(super) fn mark_fallen(&mut self, partition: Partition) {
+        if let Some(reading) = self.held.get_mut(&partition) {
+            *reading = Reading::Fallen;
+        }
+    }
+
+    /// Starts the readers of partitions again that may have stopped, where they were.
+    ///
+    /// # Errors
+    /// [`LogError::Retriable`] when the client refuses.
+    pub(super) fn restart_readers(&mut self) -> Result<(), LogError> {
+        for (partition, next) in self.reading() {
+            self.read_from(partition, next, Duration::ZERO)?;
+        }
+        Ok(())
+    }
+
+    /// Returns what fences a transaction with these positions.
+    ///
+    /// # Errors
+    /// A text, when we are not a member, or not of these partitions, so that the broker would not fence.
+    pub(super) fn fence(
+        &self,
+        positions: &BTreeMap<Partition, Position>,
+    ) -> Result<(TopicPartitionList, &ConsumerGroupMetadata), String> {
+        let Some((membership, metadata)) = &self.member else {
+            return Err("not a member of the group at this moment".to_owned());
+        };
+        assert!(membership.is_valid(), "INV-LOG-1: only a valid membership is kept");
+        if let Some(partition) = positions.keys().find(|partition| !self.held.contains_key(partition)) {
+            return Err(format!("partition {partition} is not held"));
+        }
+        let list = self.list(positions.iter().map(|(partition, position)| (*partition, Some(*position))));
+        Ok((list.map_err(|error| error.to_string())?, metadata))
+    }
+
+    /// Leaves, if the member is a dynamic one, and closes the client. May block for long.
+    pub(super) fn close(self) {
+        self.consumer.context().start_closing();
+        // Also answers a rebalance that is still open, for which the client would wait.
+        let _closing = self.consumer.unassign();
+    }
+
+    /// Captures who we are in the group, for the transactions until the next poll. A member that has left is no one: the
+    /// broker would accept it unfenced.
+    fn look_who_we_are(&mut self) {
+        let now = native::membership(&self.consumer).filter(Membership::is_valid);
+        if now.as_ref() == self.member.as_ref().map(|(membership, _)| membership) {
+            return;
+        }
+        self.member = None;
+        // The metadata is another answer than the membership. Between two equal ones it says the same: a generation that was
+        // left does not come back.
+        let (Some(before), Some(metadata)) = (now, self.consumer.group_metadata()) else { return };
+        if native::membership(&self.consumer).as_ref() == Some(&before) {
+            self.member = Some((before, metadata));
+        }
+    }
+
+    /// Returns whether the error may be about a position outside of the log.
+    fn look_at(&self, error: &KafkaError) -> Result<bool, LogError> {
+        if let Some((code, detail)) = self.consumer.client().fatal_error() {
+            let doing = format!("being the member `{}` of the group", self.instance);
+            let remedy = if code == RDKafkaErrorCode::FencedInstanceId {
+                "another process has joined with this instance id: give each process an `instance` of its own"
+            } else {
+                "restart the process"
+            };
+            return Err(LogError::Fatal { doing, detail: format!("{detail} ({code}); {remedy}") });
+        }
+        // The context has logged it. The client goes on by itself, or an event says what became of the partitions.
+        let code = error.rdkafka_error_code();
+        Ok(code == Some(RDKafkaErrorCode::AutoOffsetReset) || code == Some(RDKafkaErrorCode::OffsetOutOfRange))
+    }
+
+    fn list(
+        &self,
+        partitions: impl IntoIterator<Item = (Partition, Option<Position>)>,
+    ) -> Result<TopicPartitionList, LogError> {
+        let mut list = TopicPartitionList::new();
+        for (partition, position) in partitions {
+            let offset = NativeOffset::Offset(position.map_or(0, |position| position.0));
+            list.add_partition_offset(&self.topic, native_partition(partition), offset)
+                .map_err(|error| refused(format!("naming {} [{partition}] at {offset:?}", self.topic), &error))?;
+        }
+        Ok(list)
+    }
+}
+
+/// Returns the message as a record with its size, unless its partition is not being read from there.
+fn accepted(held: &mut BTreeMap<Partition, Reading>, message: &BorrowedMessage<'_>) -> Option<(InputRecord, usize)> {
+    let partition = Partition(u32::try_from(message.partition()).ok()?);
+    let offset = Offset(message.offset());
+    let Some(Reading::From(next)) = held.get_mut(&partition) else { return None };
+    if offset.next() <= *next {
+        return None;
+    }
+    *next = offset.next();
+    let record = InputRecord {
+        partition,
+        offset,
+        timestamp: message.timestamp().to_millis().map(Timestamp::from_millis),
+        key: message.key().map(Bytes::copy_from_slice),
+        value: message.payload().map(Bytes::copy_from_slice),
+        headers: native::headers(message),
+    };
+    let size = |bytes: &Option<Bytes>| bytes.as_ref().map_or(0, Bytes::len);
+    let headers: usize = record.headers.iter().map(|header| header.key.len() + size(&header.value)).sum();
+    let bytes = size(&record.key) + size(&record.value) + headers;
+    Some((record, bytes))
+}
+
+fn refused(doing: String, error: &KafkaError) -> LogError {
+    LogError::Retriable { doing, detail: error.to_string() }
+}
