@@ -88,7 +88,7 @@ fn a_restart_without_any_input_fires_on_time() {
     let process = scene.serve("a");
     let report = scene.settle(due);
     assert_eq!((report.fired(), report.pending()), (50, 50), "{report}");
-    let pending = process.metric("punctual_pending");
+    let pending = process.metric("punctual_pending_timers");
     assert!((pending - 50.0).abs() < 0.5, "the service counts {pending} pending timers, 50 are");
 }
 

@@ -64,7 +64,7 @@ fn a_restore_waits_for_the_open_transaction_of_a_dead_writer() {
     // Committed, and hidden by the transaction below it.
     scene.arm_many("above", 60, Duration::from_secs(12), Duration::from_secs(14));
     scene.commands.flush();
-    let pending = || process.metric("punctual_pending");
+    let pending = || process.metric("punctual_pending_timers");
     wait::until_true(Duration::from_secs(20), "all commands are applied", || (pending() - 120.0).abs() < 0.5);
     process.kill();
     fs::remove_dir_all(scene.deployment.state_directory("a")).unwrap();
