@@ -11,7 +11,7 @@ RUN cargo build --release --locked --bin punctual
 
 FROM debian:bookworm-slim
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends ca-certificates libssl3 zlib1g \
+  && apt-get install -y --no-install-recommends ca-certificates libssl3 libstdc++6 zlib1g \
   && rm -rf /var/lib/apt/lists/* \
   && install --directory --owner=10001 --group=10001 /var/lib/punctual
 COPY --from=build /src/target/release/punctual /usr/local/bin/punctual

@@ -38,7 +38,7 @@ fn each_command_is_answered_by_what_it_did() {
     scene.command("sealed", arm("t"));
     scene.command("sealed", json!({"seal_run": {"retention": "P7D"}}));
     scene.command("sealed", arm("u"));
-    scene.command("wrong", json!({"arm": {"timer_id": "t", "kind": "emial", "at": far}}));
+    scene.command("wrong", json!({"arm": {"timer_id": "t", "kind": "nobody", "at": far}}));
     scene.wait_until_answered();
     let results = scene.results.records();
     let expected = ["armed", "already_armed", "replaced", "changed", "disarmed", "not_found"];

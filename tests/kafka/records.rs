@@ -37,7 +37,7 @@ fn bad_records_are_named_and_harm_no_neighbour() {
         (Some(arm(&|command| command["arm"] = Value::Null)), json_type, "unreadable"),
         (Some(arm(&|command| command["run"] = json!(""))), json_type, "invalid_identity"),
         (Some(arm(&|command| command["tenant"] = json!("a/b"))), json_type, "invalid_identity"),
-        (Some(arm(&|command| command["arm"]["kind"] = json!("emial"))), json_type, "unknown_kind"),
+        (Some(arm(&|command| command["arm"]["kind"] = json!("nobody"))), json_type, "unknown_kind"),
         (Some(arm(&|command| command["arm"]["kind"] = json!(0))), json_type, "invalid_kind"),
         (Some(arm(&|command| command["arm"]["after"] = json!("PT0S"))), json_type, "invalid_duration"),
         (Some(arm(&|command| command["arm"]["after"] = json!("P401D"))), json_type, "beyond_horizon"),
