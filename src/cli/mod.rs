@@ -42,8 +42,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn carry_out(verb: &Verb) -> Result<(), Failure> {
     if let Verb::Serve(args) = verb {
-        // Before standard output is taken: the log of the service is written to it from other threads.
-        let served = crate::service::serve(setup::load(args)?);
+        // Before standard output is taken: a service has no answer to write.
+        let served = crate::service::serve(&setup::load(args)?);
         return served.map_err(|error| Failure::failed(format!("{error:#}")));
     }
     let clock = SystemClock;

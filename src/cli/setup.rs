@@ -8,10 +8,8 @@ use super::args::{KafkaArgs, SettingsArgs};
 use super::failure::Failure;
 use crate::config::settings::Config;
 use crate::config::sources::Sources;
-use crate::log::Destination;
 use crate::log::kafka::settings::check_properties;
 use crate::log::kafka::tool::Connection;
-use crate::log::kafka::topics::plan::PlannedTopic;
 use crate::timer::kind::{KindNumber, KindRef};
 
 /// Settings, and how long a request may take.
@@ -42,17 +40,6 @@ impl Setup {
     pub(super) fn connect(&self) -> Result<Connection, Failure> {
         let kafka = &self.config.kafka;
         Ok(Connection::new(&kafka.bootstrap_servers, &kafka.properties, self.timeout)?)
-    }
-
-    /// Returns the topics of the configuration, in the order in which a person reads them.
-    pub(super) fn planned_topics(&self) -> Vec<PlannedTopic> {
-        let topics = &self.config.topics;
-        let mut planned = vec![(Destination::Arm, &topics.arm), (Destination::Changelog, &topics.changelog)];
-        planned.extend(topics.fired.iter().map(|(kind, name)| (Destination::Fired(*kind), name)));
-        planned.extend(topics.outbox.iter().map(|(kind, name)| (Destination::Outbox(*kind), name)));
-        planned.push((Destination::DeadLetter, &topics.dead_letter));
-        planned.extend(topics.results.iter().map(|name| (Destination::Results, name)));
-        planned.into_iter().map(|(destination, name)| PlannedTopic { destination, name: name.clone() }).collect()
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn create(args: &TopicsCreateArgs, out: &mut Output<'_>) -> Result<()
     let setup = Setup::load(&kafka)?;
     let topics = &setup.config.topics;
     let layout = Layout { partitions: topics.partitions, replication: i32::from(topics.replication_factor) };
-    let creations = connect(&setup)?.create(&setup.planned_topics(), layout)?;
+    let creations = connect(&setup)?.create(&setup.config.planned_topics(), layout)?;
     match out.format {
         Format::Json => {
             for creation in &creations {
@@ -48,7 +48,7 @@ pub(super) fn create(args: &TopicsCreateArgs, out: &mut Output<'_>) -> Result<()
 /// When a setting is wrong or no broker answers; [`Code::Negative`] when a topic has an error.
 pub(super) fn validate(args: &TopicsArgs, out: &mut Output<'_>) -> Result<(), Failure> {
     let setup = Setup::load(&args.kafka)?;
-    let planned = setup.planned_topics();
+    let planned = setup.config.planned_topics();
     let inspection = connect(&setup)?.inspect(&planned, &setup.config.limits())?;
     match out.format {
         Format::Json => {

@@ -91,6 +91,8 @@ pub struct StoreHeader {
     pub pending: BTreeMap<KindNumber, u64>,
     /// The last time at which the store was known to be level with the changelog: for the age check.
     pub level_at: Option<Timestamp>,
+    /// How many records of the changelog could not be decoded and are missing here; they wait there for a newer release.
+    pub undecodable: u64,
 }
 
 /// A timer's row before and after a batch.

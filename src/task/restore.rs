@@ -12,7 +12,8 @@ use crate::log::{ChangelogBatch, ChangelogRecord, Emission, Extent, FencingPosit
 use crate::position::Position;
 use crate::store::{Store, StoreError};
 use crate::time::Timestamp;
-use crate::timer::model::{Generation, RunState};
+use crate::timer::identity::TimerKey;
+use crate::timer::model::{Generation, Located, RunState};
 use crate::timer::outcome::Mutation;
 use crate::timer::view::View;
 use crate::wire;
@@ -128,7 +129,7 @@ impl<S: Store> Task<S> {
             progressed_at: boot,
             meta_position: self.overlay.store().header().input_position,
             input: start.input,
-            undecodable: 0,
+            undecodable: self.overlay.store().header().undecodable,
         });
     }
 
@@ -161,6 +162,7 @@ impl<S: Store> Task<S> {
         changes.header.changelog_position = Some(restore.reached);
         changes.header.input_position = restore.meta_position;
         changes.header.next_generation = self.open.generation;
+        changes.header.undecodable = restore.undecodable;
         changes.header.level_at = Some(if is_complete { now } else { restore.began });
         self.overlay.commit(changes)?;
         self.wakes.clear();
@@ -197,6 +199,12 @@ impl<S: Store> Task<S> {
         Restored::From { position, lost }
     }
 
+    fn remove_replaced(&mut self, key: TimerKey, previous: Option<Located>) {
+        if let Some(previous) = previous {
+            self.fold(Mutation::Remove { key, previous });
+        }
+    }
+
     /// Folds one record. Returns whether it is the task's own barrier.
     fn restore_record(&mut self, record: &ChangelogRecord, restore: &mut Restore) -> Result<bool, StoreError> {
         let Ok(key) = StateKey::decode(&record.key) else {
@@ -207,16 +215,16 @@ impl<S: Store> Task<S> {
             StateKey::Timer(key) => {
                 let previous = self.overlay.locate(&key)?;
                 match record.value.as_deref().map(wire::state::decode_timer) {
-                    Some(Ok(timer)) => {
+                    Some(Ok(timer)) if timer.key == key && timer.generation.0 < u64::MAX => {
                         self.open.generation = self.open.generation.max(Generation(timer.generation.0 + 1));
                         self.fold(Mutation::Put { timer: Box::new(timer), previous });
                     }
-                    Some(Err(_)) => restore.undecodable += 1,
-                    None => {
-                        if let Some(previous) = previous {
-                            self.fold(Mutation::Remove { key, previous });
-                        }
+                    Some(Ok(_) | Err(_)) => {
+                        // What it replaces is out of date and must not fire; itself it waits for a release that reads it.
+                        restore.undecodable += 1;
+                        self.remove_replaced(key, previous);
                     }
+                    None => self.remove_replaced(key, previous),
                 }
             }
             StateKey::Run(run) => {

@@ -237,7 +237,7 @@ fn a_generation_never_falls_after_disarm_and_re_arm() {
     check(
         |world| {
             world.arm(0, arm_at("a", 10)).disarm(0, "a", None).arm(0, arm_at("a", 10)).disarm_run(0);
-            world.arm(0, arm_at("a", 10)).seal_run(0, Some(Duration::from_secs(60))).arm(1, arm_at("a", 10));
+            world.arm(0, arm_at("a", 10)).seal_run(0, Some(Duration::from_mins(1))).arm(1, arm_at("a", 10));
         },
         &expect![[r#"
             a: armed 1 for 2026-12-01T00:00:10.000Z

@@ -29,7 +29,7 @@ pub struct IdentityError {
 
 impl IdentityError {
     fn new(field: &'static str, value: &str, problem: &'static str) -> Self {
-        Self { field, value: value.chars().take(64).flat_map(char::escape_default).collect(), problem }
+        Self { field, value: value.chars().take(64).flat_map(char::escape_debug).collect(), problem }
     }
 }
 

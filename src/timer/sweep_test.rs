@@ -84,7 +84,7 @@ fn every_waiting_command_is_answered_when_the_sweep_ends() {
 fn a_run_is_sealed_before_it_was_ever_seen_and_the_seal_ends() {
     check(
         |world| {
-            world.seal_run(0, Some(Duration::from_secs(60))).seal_run(1, Some(Duration::from_secs(1)));
+            world.seal_run(0, Some(Duration::from_mins(1))).seal_run(1, Some(Duration::from_secs(1)));
             world.arm(59, arm_at("a", 70)).arm(60, arm_at("b", 70)).work_off(60, 10);
             assert!(world.maps.runs.is_empty(), "the ended seal is removed");
             world.seal_run(100, Some(Duration::ZERO)).seal_run(100, Some(Duration::MAX)).seal_run(100, None);

@@ -207,6 +207,8 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             "it belongs to another changelog topic"
         } else if age.is_some_and(|age| age > self.settings.store_age_max) {
             "it is so old that tombstones may be gone from the changelog"
+        } else if header.undecodable > 0 {
+            "records of the changelog could not be decoded when it was built"
         } else {
             return Ok(store);
         };

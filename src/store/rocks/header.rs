@@ -31,6 +31,7 @@ struct Row {
     input_position: Option<i64>,
     next_generation: u64,
     level_at: Option<i64>,
+    undecodable: u64,
     cursors: Vec<Cursor>,
     pending: Vec<Pending>,
 }
@@ -64,6 +65,7 @@ pub(super) fn encode(header: &StoreHeader) -> Vec<u8> {
         input_position: header.input_position.map(|position| position.0),
         next_generation: header.next_generation.0,
         level_at: header.level_at.map(Timestamp::as_millis),
+        undecodable: header.undecodable,
         cursors: header.cursors.iter().map(cursor).collect(),
         pending: header.pending.iter().map(|(kind, count)| Pending { kind: kind.get(), count: *count }).collect(),
     };
@@ -88,6 +90,7 @@ pub(super) fn decode(path: &Path, bytes: &[u8]) -> Result<StoreHeader, StoreErro
         input_position: row.input_position.map(Position),
         next_generation: Generation(row.next_generation),
         level_at: row.level_at.map(Timestamp::from_millis),
+        undecodable: row.undecodable,
         ..StoreHeader::default()
     };
     for Cursor { kind: number, wake, generation } in row.cursors {
@@ -117,6 +120,7 @@ mod tests {
             cursors: [(kind(1), at), (kind(255), DueKey::MIN)].into(),
             pending: [(kind(1), 3), (kind(2), 0)].into(),
             level_at: Some(Timestamp::EPOCH),
+            undecodable: 1,
         }
     }
 
@@ -130,7 +134,7 @@ mod tests {
     #[test]
     fn the_row_is_the_one_of_format_1() {
         let row = String::from_utf8(encode(&header())).unwrap();
-        expect![[r#"{"format":1,"changelog_topic_id":[255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255],"changelog_position":9223372036854775807,"input_position":0,"next_generation":7,"level_at":0,"cursors":[{"kind":1,"wake":1700000000000,"generation":18446744073709551615},{"kind":255,"wake":0,"generation":0}],"pending":[{"kind":1,"count":3},{"kind":2,"count":0}]}"#]]
+        expect![[r#"{"format":1,"changelog_topic_id":[255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255],"changelog_position":9223372036854775807,"input_position":0,"next_generation":7,"level_at":0,"undecodable":1,"cursors":[{"kind":1,"wake":1700000000000,"generation":18446744073709551615},{"kind":255,"wake":0,"generation":0}],"pending":[{"kind":1,"count":3},{"kind":2,"count":0}]}"#]]
             .assert_eq(&row);
     }
 

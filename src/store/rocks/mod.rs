@@ -10,6 +10,7 @@ mod error;
 mod header;
 mod options;
 mod read;
+pub mod stores;
 mod write;
 
 use std::fmt::Display;

@@ -1,7 +1,5 @@
 //! What is refused, with which reason and sentence, and what is still known of it.
 
-#![expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them")]
-
 use expect_test::{Expect, expect};
 
 use super::*;
