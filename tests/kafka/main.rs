@@ -8,5 +8,6 @@
 mod crashes;
 mod harness;
 mod journey;
+mod log_seam;
 mod losses;
 mod records;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rustix::process::Signal;
 
 use super::process::{Process, command};
 use super::{directory, wait};
@@ -53,6 +54,16 @@ impl Broker {
     /// Kills the broker with SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.process.kill();
+    }
+
+    /// Freezes the broker as a long pause of its machine would.
+    pub(crate) fn freeze(&self) {
+        self.process.signal(Signal::STOP);
+    }
+
+    /// Lets a frozen broker go on.
+    pub(crate) fn thaw(&self) {
+        self.process.signal(Signal::CONT);
     }
 
     /// Starts the broker again after [`Broker::kill`], at the same address with the same data.
