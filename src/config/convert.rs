@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use super::settings::Config;
+use crate::log::Destination;
 use crate::log::kafka::settings::{KafkaSettings, Topics};
+use crate::log::kafka::topics::plan::PlannedTopic;
 use crate::task::rules::Rules;
 use crate::worker::settings::Settings;
 
@@ -17,7 +19,9 @@ pub struct TopicFacts {
     pub partitions: u32,
     /// The changelog's `delete.retention.ms`.
     pub changelog_delete_retention: Duration,
-    /// The dead-letter topic's `max.message.bytes`.
+    /// The largest fired record, outbox included, that all fired topics and the changelog take.
+    pub fired_bytes_max: usize,
+    /// The largest record that the dead-letter topic takes.
     pub dead_letter_bytes_max: usize,
 }
 
@@ -53,12 +57,26 @@ impl Config {
         }
     }
 
+    /// Returns the topics of all roles, in the order in which a person reads them.
+    pub fn planned_topics(&self) -> Vec<PlannedTopic> {
+        let topics = &self.topics;
+        let planned = |destination, name: &String| PlannedTopic { destination, name: name.clone() };
+        let state = [planned(Destination::Arm, &topics.arm), planned(Destination::Changelog, &topics.changelog)];
+        let fired = topics.fired.iter().map(|(kind, name)| planned(Destination::Fired(*kind), name));
+        let outbox = topics.outbox.iter().map(|(kind, name)| planned(Destination::Outbox(*kind), name));
+        let dead_letter = [planned(Destination::DeadLetter, &topics.dead_letter)];
+        let results = topics.results.iter().map(|name| planned(Destination::Results, name));
+        state.into_iter().chain(fired).chain(outbox).chain(dead_letter).chain(results).collect()
+    }
+
     /// Returns what the worker is told.
     pub fn worker_settings(&self, worker: usize, facts: &TopicFacts) -> Settings {
+        let mut limits = self.limits();
+        limits.fired_bytes_max = limits.fired_bytes_max.min(facts.fired_bytes_max);
         Settings {
             rules: Rules {
                 registry: self.registry(),
-                limits: self.limits(),
+                limits,
                 partitions: facts.partitions,
                 arm_topic: self.topics.arm.clone(),
                 results: self.topics.results.is_some(),
@@ -90,6 +108,7 @@ mod tests {
         let facts = TopicFacts {
             partitions: 12,
             changelog_delete_retention: Duration::from_hours(48),
+            fired_bytes_max: 500_000,
             dead_letter_bytes_max: 1_048_588,
         };
         let log = config.kafka_settings(1, &facts);
@@ -100,6 +119,7 @@ mod tests {
         let worker = config.worker_settings(1, &facts);
         assert_eq!(worker.rules.owner, "a-1");
         assert!(!worker.rules.results, "no results topic");
+        assert_eq!(worker.rules.limits.fired_bytes_max, 500_000, "the topics take no more");
         assert_eq!(worker.store_age_max, Duration::from_hours(24));
         assert_eq!(worker.budget, config.budget());
     }

@@ -17,7 +17,6 @@ pub mod sources;
 mod kinds;
 mod layers;
 mod memory;
-mod parts;
 mod print;
 mod read;
 pub mod settings;
