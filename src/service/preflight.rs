@@ -19,10 +19,10 @@ use crate::time::system::SystemClock;
 
 /// How long one request about the topics may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an unreachable cluster is asked again before the start fails, so that an orchestrator shows why.
+/// How long a cluster that is away is asked again before the start fails, so that an orchestrator shows why.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Between two tries.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Pause before asking again: a topic that was just created answers at once that its partitions have no leader yet.
+const TRY_PAUSE: Duration = Duration::from_millis(500);
 /// Room that the framing of a batch takes in `max.message.bytes`.
 const BATCH_ROOM_BYTES: usize = 1024;
 /// Room that a stored row needs beside the fired record: the identity once more, and framing.
@@ -56,13 +56,14 @@ pub(super) fn check(config: &Config) -> Result<TopicFacts> {
 fn inspect(config: &Config) -> Result<Inspection> {
     let topics = Topics::new(&config.kafka.bootstrap_servers, &config.kafka.properties, REQUEST_TIMEOUT)?;
     let planned = config.planned_topics();
-    let give_up_at = SystemClock.boot() + PATIENCE;
+    let deadline = SystemClock.boot() + PATIENCE;
     loop {
         match topics.inspect(&planned, &config.limits()) {
             Ok(inspection) => return Ok(inspection),
-            Err(LogError::Retriable { doing, detail }) if SystemClock.boot() < give_up_at => {
+            Err(LogError::Retriable { doing, detail }) if SystemClock.boot() < deadline => {
                 tracing::warn!(doing, detail, "cannot read the topics yet");
-                thread::park_timeout(PAUSE);
+                // Nobody unparks this thread; if somebody did, the next try would only come sooner.
+                thread::park_timeout(TRY_PAUSE);
             }
             Err(error) => {
                 let servers = &config.kafka.bootstrap_servers;
