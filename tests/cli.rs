@@ -275,6 +275,10 @@ fn wrong_values_are_refused_by_name() {
         For more information, try '--help'.
     "#]],
     );
+}
+
+#[test]
+fn wrong_values_of_the_other_commands_are_refused_by_name() {
     check_refused(
         &["disarm", "", "t"],
         2,
