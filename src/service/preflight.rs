@@ -3,6 +3,7 @@
 //! Owns the start's look at settings and topics, and what the workers need to know of the topics. Keeps: a cluster that is away is
 //! waited for, a topic that is wrong stops the start by name.
 
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -13,11 +14,15 @@ use crate::log::LogError;
 use crate::log::kafka::settings::check_properties;
 use crate::log::kafka::topics::findings::Severity;
 use crate::log::kafka::topics::{Inspection, Topics};
+use crate::time::Clock;
+use crate::time::system::SystemClock;
 
 /// How long one request about the topics may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often an unreachable cluster is asked again before the start fails, so that an orchestrator shows why.
-const TRIES_MAX: usize = 6;
+/// How long a cluster that is away is asked again before the start fails, so that an orchestrator shows why.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Pause before asking again: a topic that was just created answers at once that its partitions have no leader yet.
+const TRY_PAUSE: Duration = Duration::from_millis(500);
 /// Room that the framing of a batch takes in `max.message.bytes`.
 const BATCH_ROOM_BYTES: usize = 1024;
 /// Room that a stored row needs beside the fired record: the identity once more, and framing.
@@ -51,13 +56,14 @@ pub(super) fn check(config: &Config) -> Result<TopicFacts> {
 fn inspect(config: &Config) -> Result<Inspection> {
     let topics = Topics::new(&config.kafka.bootstrap_servers, &config.kafka.properties, REQUEST_TIMEOUT)?;
     let planned = config.planned_topics();
-    let mut tries = 0;
+    let deadline = SystemClock.boot() + PATIENCE;
     loop {
-        tries += 1;
         match topics.inspect(&planned, &config.limits()) {
             Ok(inspection) => return Ok(inspection),
-            Err(LogError::Retriable { doing, detail }) if tries < TRIES_MAX => {
-                tracing::warn!(doing, detail, tries, "cannot read the topics yet");
+            Err(LogError::Retriable { doing, detail }) if SystemClock.boot() < deadline => {
+                tracing::warn!(doing, detail, "cannot read the topics yet");
+                // Nobody unparks this thread; if somebody did, the next try would only come sooner.
+                thread::park_timeout(TRY_PAUSE);
             }
             Err(error) => {
                 let servers = &config.kafka.bootstrap_servers;

@@ -26,7 +26,7 @@ fn bad_records_are_named_and_harm_no_neighbour() {
         command.to_string().into_bytes()
     };
     let json_type = "application/json";
-    let large = vec![b'x'; LARGEST_VALUE_BYTES];
+    let large = vec![0xFF; LARGEST_VALUE_BYTES];
     let bad: Vec<(Option<Vec<u8>>, &str, &str)> = vec![
         (None, json_type, "unreadable"),
         (Some(Vec::new()), json_type, "unreadable"),
