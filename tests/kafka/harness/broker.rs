@@ -66,6 +66,15 @@ impl Broker {
         self.process.signal(Signal::CONT);
     }
 
+    /// Restarts the broker with more properties.
+    pub(crate) fn reconfigure(&mut self, properties: &str) {
+        let file = self.directory.join("server.properties");
+        let all = fs::read_to_string(&file).unwrap() + properties;
+        fs::write(file, all).unwrap();
+        self.kill();
+        self.start_again();
+    }
+
     /// Starts the broker again after [`Broker::kill`], at the same address with the same data.
     pub(crate) fn start_again(&mut self) {
         self.process = start_process(&self.directory);

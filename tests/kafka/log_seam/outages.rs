@@ -100,6 +100,41 @@ fn a_broker_that_pauses_in_a_commit_costs_time_only() {
 }
 
 #[test]
+fn a_producer_that_the_broker_has_forgotten_writes_again() {
+    // R17
+    let mut broker = Broker::start("seam-expired");
+    broker.reconfigure(
+        "transactional.id.expiration.ms=4000\n\
+         transaction.remove.expired.transaction.cleanup.interval.ms=500\n\
+         producer.id.expiration.ms=3000\n\
+         producer.id.expiration.check.interval.ms=500\n",
+    );
+    let rig = Rig::new(&broker, "expired", 1);
+    let mut member = rig.member("a", 1);
+    for number in 0..4 {
+        member.commit_surely(&[state(&format!("before {number}"))]);
+    }
+    let until = SystemClock.boot() + Duration::from_secs(9);
+    wait::until_true(BOUND, "the broker forgets", || {
+        member.poll().unwrap();
+        SystemClock.boot() > until
+    });
+    for number in 0..4 {
+        wait::until_true(BOUND, "it writes again", || {
+            let outcome = member.commit(vec![state(&format!("after {number}"))]);
+            println!("a forgotten producer: {outcome:?}");
+            member.poll().unwrap();
+            if matches!(outcome, CommitOutcome::Unknown { .. }) {
+                member.log.rebuild().unwrap();
+            }
+            matches!(outcome, CommitOutcome::Committed(_))
+        });
+    }
+    let seen = rig.reader(&rig.topics.changelog).wait_for(8, BOUND, "all states");
+    assert_eq!(seen.len(), 8, "{:?}", values(&seen));
+}
+
+#[test]
 fn closing_without_a_broker_has_an_end() {
     // O3
     let broker = Broker::start("seam-close");
