@@ -34,6 +34,8 @@ pub(super) struct Broker {
     pub(super) ends: VecDeque<End>,
     pub(super) refusing: BTreeSet<Destination>,
     pub(super) transactions: usize,
+    /// How many records of a changelog are read in one poll; at least two.
+    pub(super) restored_at_once: usize,
     /// Records of commands that were read, again and again if they are.
     pub(super) reads: usize,
     /// The broker's clock, if it stamps what it appends.
@@ -82,6 +84,18 @@ impl Broker {
                 records.push(ChangelogRecord { offset, key, value });
                 committed.changelog.insert(partition, offset.next());
             }
+            if let (Destination::Arm, Some(home)) = (emission.to, emission.partition) {
+                let records = self.commands.entry(home).or_default();
+                let offset = Offset(i64::try_from(records.len()).unwrap());
+                records.push(InputRecord {
+                    partition: home,
+                    offset,
+                    timestamp: emission.timestamp,
+                    key: emission.key.clone(),
+                    value: emission.value.clone(),
+                    headers: emission.headers.clone(),
+                });
+            }
             self.output.push(emission.clone());
         }
         for (partition, position) in &transaction.positions {
@@ -126,8 +140,15 @@ impl Log for FakeLog {
         let mut broker = self.broker.borrow_mut();
         for (partition, position) in &mut self.restoring {
             let from = usize::try_from(position.0).unwrap();
-            let records: Vec<ChangelogRecord> =
-                broker.changelog.get(partition).into_iter().flatten().skip(from).take(2).cloned().collect();
+            let records: Vec<ChangelogRecord> = broker
+                .changelog
+                .get(partition)
+                .into_iter()
+                .flatten()
+                .skip(from)
+                .take(broker.restored_at_once.max(2))
+                .cloned()
+                .collect();
             if let Some(last) = records.last() {
                 *position = last.offset.next();
                 events.push(LogEvent::Changelog(ChangelogBatch {
@@ -249,9 +270,9 @@ impl Hands {
         self.boot_ms.set(self.boot_ms.get() + i64::try_from(by.as_millis()).unwrap());
     }
 
-    /// Returns the time as everybody else has it.
-    pub(super) fn elsewhere(&self) -> Timestamp {
-        Timestamp::from_millis(ZERO_MS + self.boot_ms.get())
+    /// Returns the clock of everybody else, whose wall clock nobody steps.
+    pub(super) fn elsewhere(&self) -> Self {
+        Self { boot_ms: Rc::clone(&self.boot_ms), skew_ms: Rc::default() }
     }
 
     /// Steps the wall clock, as somebody who sets it does.

@@ -179,3 +179,7 @@ mod tests;
 #[cfg(test)]
 #[path = "trouble_test.rs"]
 mod trouble_tests;
+
+#[cfg(test)]
+#[path = "account_test.rs"]
+mod account_tests;

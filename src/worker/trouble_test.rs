@@ -289,7 +289,7 @@ fn check(troubles: [Trouble; 3]) {
     bench.own();
     // The clients' clocks are right, whatever ours says.
     let send = |bench: &Bench, json: &str| {
-        bench.broker.borrow_mut().produce(P, bench.clock.elsewhere(), Bytes::from(json.to_owned()));
+        bench.broker.borrow_mut().produce(P, bench.clock.elsewhere().wall(), Bytes::from(json.to_owned()));
     };
     let mut expected = Vec::new();
     for (number, trouble) in troubles.into_iter().enumerate() {
