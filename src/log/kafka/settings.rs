@@ -278,7 +278,8 @@ const NOT_COMMITTING: &[(&str, &str)] =
 
 fn worker_config(settings: &KafkaSettings, defaults: &[(&str, &str)], owned: &[(&str, &str)]) -> ClientConfig {
     let client_id = format!("punctual-{}", settings.instance);
-    let mut all = vec![("client.id", client_id.as_str())];
+    // A broker that is back is to be found soon.
+    let mut all = vec![("client.id", client_id.as_str()), ("reconnect.backoff.max.ms", "1000")];
     all.extend_from_slice(defaults);
     config_of(&settings.bootstrap_servers, &settings.properties, &all, owned)
 }
