@@ -14,28 +14,25 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::mem;
-use std::thread;
 use std::time::Duration;
 
+use bytes::Bytes;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerGroupMetadata};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::{Offset as NativeOffset, TopicPartitionList};
 
 use super::deadline::{Deadline, pause};
-use super::input::{Room, record};
 use super::native::{self, Membership};
-use super::probe::native_partition;
-use super::rebalance::{GroupContext, close, open, unassign};
-use super::settings::KafkaSettings;
+use super::probe::{client_error, native_partition};
+use super::rebalance::{GroupContext, unassign};
+use super::settings::{KafkaSettings, group_config};
 use crate::log::{InputRecord, LogError, LogEvent};
 use crate::position::{Offset, Partition, Position};
+use crate::time::Timestamp;
 
 /// How long a partition that was just assigned may take until it can be read.
 const SEEK_PATIENCE: Duration = Duration::from_secs(3);
-/// How long after the last error of a broker a fence may be its consequence, beside the time of a session.
-const TROUBLE_MEMORY: Duration = Duration::from_secs(30);
 /// Between two tries to seek.
 const SEEK_STEP: Duration = Duration::from_millis(2);
 
@@ -50,16 +47,6 @@ enum Reading {
     Fallen,
 }
 
-/// What an error of the client means.
-enum Trouble {
-    /// Nothing to do.
-    Passing,
-    /// A partition's position may lie outside of the log.
-    OutOfRange,
-    /// The client is broken for good, by its own doing.
-    Fenced,
-}
-
 /// What a poll found beside its events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Polled {
@@ -67,13 +54,33 @@ pub(super) struct Polled {
     pub(super) is_out_of_range: bool,
 }
 
+/// How much a poll may return.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Records.
+    pub(super) records: usize,
+    /// Bytes of keys, values and headers.
+    pub(super) bytes: usize,
+}
+
+impl Room {
+    /// Returns whether nothing fits any more.
+    pub(super) fn is_full(&self) -> bool {
+        self.records == 0 || self.bytes == 0
+    }
+
+    /// Takes the room of `records` with `bytes` together.
+    pub(super) fn take(&mut self, records: usize, bytes: usize) {
+        self.records = self.records.saturating_sub(records);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
 /// The member of the group.
 pub(super) struct GroupConsumer {
-    settings: KafkaSettings,
     consumer: BaseConsumer<GroupContext>,
     topic: String,
-    /// Since the client was made; over after a session.
-    joined: Deadline,
+    instance: String,
     held: BTreeMap<Partition, Reading>,
     /// How far librdkafka says that reading has come, asked at most once between two changes.
     native_positions: OnceCell<BTreeMap<Partition, Position>>,
@@ -86,11 +93,15 @@ impl GroupConsumer {
     /// # Errors
     /// [`LogError::Fatal`] when a property is wrong.
     pub(super) fn join(settings: &KafkaSettings) -> Result<Self, LogError> {
+        let doing = "making the consumer of commands";
+        let created = group_config(settings).create_with_context(GroupContext::default());
+        let consumer: BaseConsumer<GroupContext> = created.map_err(|error| client_error(doing, &error))?;
+        let topic = settings.topics.arm.clone();
+        consumer.subscribe(&[&topic]).map_err(|error| client_error(doing, &error))?;
         Ok(Self {
-            settings: settings.clone(),
-            consumer: open(settings)?,
-            topic: settings.topics.arm.clone(),
-            joined: Deadline::after(settings.session_timeout),
+            consumer,
+            topic,
+            instance: settings.instance.clone(),
             held: BTreeMap::new(),
             native_positions: OnceCell::new(),
             member: None,
@@ -122,14 +133,7 @@ impl GroupConsumer {
                         room.take(1, 0);
                     }
                 }
-                Some(Err(error)) => match self.look_at(&error)? {
-                    Trouble::Passing => {}
-                    Trouble::OutOfRange => polled.is_out_of_range = true,
-                    Trouble::Fenced => {
-                        self.join_again(events)?;
-                        return Ok(polled);
-                    }
-                },
+                Some(Err(error)) => polled.is_out_of_range |= self.look_at(&error)?,
                 None => break,
             }
             if self.consumer.context().has_events() {
@@ -170,10 +174,6 @@ impl GroupConsumer {
     pub(super) fn release(&mut self, partitions: &[Partition]) -> Result<(), LogError> {
         let held: Vec<_> =
             partitions.iter().filter(|partition| self.held.remove(partition).is_some()).copied().collect();
-        if held.is_empty() && !partitions.is_empty() {
-            // They were lost with an earlier client.
-            return Ok(());
-        }
         let list = self.list(held.iter().map(|partition| (*partition, None)))?;
         unassign(&self.consumer, &list)
             .map_err(|error| refused(format!("releasing partitions of {}", self.topic), &error))
@@ -289,25 +289,9 @@ impl GroupConsumer {
 
     /// Leaves, if the member is a dynamic one, and closes the client. May block for long.
     pub(super) fn close(self) {
-        close(self.consumer);
-    }
-
-    /// Joins with a new client in place of one that was fenced; what it held is lost.
-    fn join_again(&mut self, events: &mut Vec<LogEvent>) -> Result<(), LogError> {
-        tracing::warn!(instance = self.settings.instance, "fenced after brokers were away, joining the group again");
-        let fenced = mem::replace(&mut self.consumer, open(&self.settings)?);
-        let spawned = thread::Builder::new().name("kafka-retire".to_owned()).spawn(move || close(fenced));
-        if let Err(error) = spawned {
-            tracing::warn!(%error, "no thread to close a kafka consumer on, closed in place");
-        }
-        self.joined = Deadline::after(self.settings.session_timeout);
-        self.native_positions.take();
-        self.member = None;
-        let lost: Vec<_> = mem::take(&mut self.held).into_keys().collect();
-        if !lost.is_empty() {
-            events.push(LogEvent::Lost(lost));
-        }
-        Ok(())
+        self.consumer.context().start_closing();
+        // Also answers a rebalance that is still open, for which the client would wait.
+        let _closing = self.consumer.unassign();
     }
 
     /// Captures who we are in the group, for the transactions until the next poll. A member that has left is no one: the
@@ -326,31 +310,20 @@ impl GroupConsumer {
         }
     }
 
-    /// Judges an error. The context has logged it; after most the client goes on by itself, or an event says what became
-    /// of the partitions.
-    fn look_at(&self, error: &KafkaError) -> Result<Trouble, LogError> {
-        let Some((code, detail)) = self.consumer.client().fatal_error() else {
-            let code = error.rdkafka_error_code();
-            let is_out =
-                code == Some(RDKafkaErrorCode::AutoOffsetReset) || code == Some(RDKafkaErrorCode::OffsetOutOfRange);
-            return Ok(if is_out { Trouble::OutOfRange } else { Trouble::Passing });
-        };
-        let is_fenced = code == RDKafkaErrorCode::FencedInstanceId;
-        // A static member that comes back after its session timed out may be fenced by its own delayed requests. It takes a
-        // session to time out again; fenced sooner, somebody else has joined as this instance.
-        let memory = self.settings.session_timeout + TROUBLE_MEMORY;
-        if is_fenced && self.joined.is_over() && self.consumer.context().had_trouble_within(memory) {
-            return Ok(Trouble::Fenced);
+    /// Returns whether the error may be about a position outside of the log.
+    fn look_at(&self, error: &KafkaError) -> Result<bool, LogError> {
+        if let Some((code, detail)) = self.consumer.client().fatal_error() {
+            let doing = format!("being the member `{}` of the group", self.instance);
+            let remedy = if code == RDKafkaErrorCode::FencedInstanceId {
+                "another process has joined with this instance id: give each process an `instance` of its own"
+            } else {
+                "restart the process"
+            };
+            return Err(LogError::Fatal { doing, detail: format!("{detail} ({code}); {remedy}") });
         }
-        let remedy = if is_fenced {
-            "another process has joined with this instance id: give each process an `instance` of its own"
-        } else {
-            "restart the process"
-        };
-        Err(LogError::Fatal {
-            doing: format!("being the member `{}` of the group", self.settings.instance),
-            detail: format!("{detail} ({code}); {remedy}"),
-        })
+        // The context has logged it. The client goes on by itself, or an event says what became of the partitions.
+        let code = error.rdkafka_error_code();
+        Ok(code == Some(RDKafkaErrorCode::AutoOffsetReset) || code == Some(RDKafkaErrorCode::OffsetOutOfRange))
     }
 
     fn list(
@@ -376,7 +349,18 @@ fn accepted(held: &mut BTreeMap<Partition, Reading>, message: &BorrowedMessage<'
         return None;
     }
     *next = offset.next();
-    Some(record(message, partition))
+    let record = InputRecord {
+        partition,
+        offset,
+        timestamp: message.timestamp().to_millis().map(Timestamp::from_millis),
+        key: message.key().map(Bytes::copy_from_slice),
+        value: message.payload().map(Bytes::copy_from_slice),
+        headers: native::headers(message),
+    };
+    let size = |bytes: &Option<Bytes>| bytes.as_ref().map_or(0, Bytes::len);
+    let headers: usize = record.headers.iter().map(|header| header.key.len() + size(&header.value)).sum();
+    let bytes = size(&record.key) + size(&record.value) + headers;
+    Some((record, bytes))
 }
 
 fn refused(doing: String, error: &KafkaError) -> LogError {

@@ -16,7 +16,6 @@
 mod client;
 mod consumer;
 mod deadline;
-mod input;
 #[expect(
     unsafe_code,
     reason = "rust-rdkafka does not offer these calls of librdkafka; each block says why it is sound"
@@ -37,9 +36,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use self::consumer::GroupConsumer;
+use self::consumer::{GroupConsumer, Room};
 use self::deadline::Deadline;
-use self::input::Room;
 use self::probe::Probe;
 use self::producer::{Fence, Route};
 use self::restore::Restorer;
