@@ -9,4 +9,5 @@ mod crashes;
 mod harness;
 mod journey;
 mod losses;
+mod mistakes;
 mod records;
