@@ -362,7 +362,7 @@ pub struct ConfigArgs {
 const INSPECT_EXAMPLES: &str = "\
 Examples:
   punctual inspect /var/lib/punctual
-  punctual inspect /var/lib/punctual/3 --output json";
+  punctual inspect /var/lib/punctual/partition-3 --output json";
 
 /// Flags of `inspect`.
 #[derive(Clone, Debug, Args)]

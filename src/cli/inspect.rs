@@ -170,6 +170,10 @@ impl Partition {
         let header = &self.header;
         let position = |position: Option<Position>| position.map_or("none".to_owned(), |p| p.to_string());
         out.line(&self.path.display().to_string())?;
+        if *header == StoreHeader::default() {
+            out.line("  nothing durable yet; a running owner makes it so within store.flush_interval")?;
+            return Ok(());
+        }
         out.line(&format!("  input position      {}", position(header.input_position)))?;
         out.line(&format!("  changelog position  {}", position(header.changelog_position)))?;
         out.line(&format!("  next generation     {}", header.next_generation.0))?;

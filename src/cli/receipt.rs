@@ -85,7 +85,7 @@ fn detail(answer: &Received) -> String {
     let told = [
         answer.generation.map(|generation| format!("generation {generation}")),
         answer.due.map(|due| format!("due {due}")),
-        answer.count.map(|count| format!("{count} timers cancelled")),
+        answer.count.map(|count| format!("timers cancelled: {count}")),
         answer.reason.clone(),
         answer.detail.clone(),
     ];

@@ -112,7 +112,7 @@ impl About<'_> {
 fn alter(topic: &str, key: &str, value: &str) -> String {
     // A list is written in brackets on Kafka's command line.
     let value = if value.contains(',') { format!("[{value}]") } else { value.to_owned() };
-    format!("kafka-configs.sh --alter --topic {topic} --add-config {key}={value}")
+    format!("kafka-configs.sh --bootstrap-server SERVERS --alter --topic {topic} --add-config {key}={value}")
 }
 
 fn missing(topic: &PlannedTopic) -> Finding {
@@ -228,7 +228,7 @@ fn partitions(planned: &[PlannedTopic], cluster: &Cluster, findings: &mut Vec<Fi
         } else if of_arm < of_changelog {
             let remedy = format!(
                 "if it grew, its state is split and must be drained; if not, add partitions to `{}` \
-                 (kafka-topics.sh --alter --topic {} --partitions {of_changelog})",
+                 (kafka-topics.sh --bootstrap-server SERVERS --alter --topic {} --partitions {of_changelog})",
                 arm.name, arm.name
             );
             about.add(Severity::Error, "partitions", format!("{of_arm} as `{}` has", arm.name), remedy);

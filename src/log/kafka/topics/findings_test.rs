@@ -1,3 +1,5 @@
+//! Sound topics, and each way in which they can be wrong.
+
 use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
@@ -69,9 +71,9 @@ fn a_missing_topic_is_an_error() {
         |cluster| {
             cluster.topics.remove("fired");
         },
-        &expect![[r"
-            error: topic `fired`: exists is false, expected true; run `punctual topics create`: nothing creates the fired of kind 1 topic by itself
-        "]],
+        &expect![[r#"
+            error: topic `fired`: topic is missing, expected the topic for fired of kind 1; run `punctual topics create`: nothing else creates it
+        "#]],
     );
 }
 
@@ -79,15 +81,15 @@ fn a_missing_topic_is_an_error() {
 fn r8_a_changelog_that_deletes_is_an_error() {
     check(
         |cluster| set(cluster, "changelog", &[("cleanup.policy", "compact,delete")]),
-        &expect![[r"
-        error: topic `changelog`: cleanup.policy is compact,delete, expected compact; set it (kafka-configs.sh --alter --topic changelog --add-config cleanup.policy=compact): deleting old records loses timers that are pending
-    "]],
+        &expect![[r#"
+            error: topic `changelog`: cleanup.policy is compact,delete, expected compact; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic changelog --add-config cleanup.policy=compact): deleting old records loses timers that are pending
+        "#]],
     );
     check(
         |cluster| set(cluster, "changelog", &[("cleanup.policy", "delete")]),
-        &expect![[r"
-        error: topic `changelog`: cleanup.policy is delete, expected compact; set it (kafka-configs.sh --alter --topic changelog --add-config cleanup.policy=compact): deleting old records loses timers that are pending
-    "]],
+        &expect![[r#"
+            error: topic `changelog`: cleanup.policy is delete, expected compact; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic changelog --add-config cleanup.policy=compact): deleting old records loses timers that are pending
+        "#]],
     );
 }
 
@@ -98,10 +100,10 @@ fn compaction_of_commands_is_an_error_and_of_events_a_warning() {
             set(cluster, "arm", &[("cleanup.policy", "compact")]);
             set(cluster, "fired", &[("cleanup.policy", "compact")]);
         },
-        &expect![[r"
-            error: topic `arm`: cleanup.policy is compact, expected delete; set it (kafka-configs.sh --alter --topic arm --add-config cleanup.policy=delete): commands of one run share a key, so compaction drops commands that were not read yet
-            warning: topic `fired`: cleanup.policy is compact, expected delete; set it (kafka-configs.sh --alter --topic fired --add-config cleanup.policy=delete): records of one run share a key, so compaction drops all but the last
-        "]],
+        &expect![[r#"
+            error: topic `arm`: cleanup.policy is compact, expected delete; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic arm --add-config cleanup.policy=delete): commands of one run share a key, so compaction drops commands that were not read yet
+            warning: topic `fired`: cleanup.policy is compact, expected delete; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic fired --add-config cleanup.policy=delete): records of one run share a key, so compaction drops all but the last
+        "#]],
     );
 }
 
@@ -135,9 +137,9 @@ fn r26_partitions_added_to_the_command_topic_are_a_warning() {
 fn r26_a_changelog_that_grew_is_an_error() {
     check(
         |cluster| topic(cluster, "changelog").partitions = 12,
-        &expect![[r"
-        error: topic `changelog`: partitions is 12, expected 8 as `arm` has; if it grew, its state is split and must be drained; if not, add partitions to `arm` (kafka-topics.sh --alter --topic arm --partitions 12)
-    "]],
+        &expect![[r#"
+            error: topic `changelog`: partitions is 12, expected 8 as `arm` has; if it grew, its state is split and must be drained; if not, add partitions to `arm` (kafka-topics.sh --bootstrap-server SERVERS --alter --topic arm --partitions 12)
+        "#]],
     );
 }
 
@@ -155,10 +157,10 @@ fn a_fired_topic_with_another_count_is_a_warning() {
 fn replicas_that_can_never_be_in_sync_are_an_error() {
     check(
         |cluster| topic(cluster, "arm").replication = 1,
-        &expect![[r"
-        error: topic `arm`: min.insync.replicas is 2, expected 1; set it (kafka-configs.sh --alter --topic arm --add-config min.insync.replicas=1): with 1 replicas no write is ever acknowledged
-        warning: topic `arm`: replication is 1, expected 3; move it to three brokers (kafka-reassign-partitions.sh): what it holds is lost with its disk
-    "]],
+        &expect![[r#"
+            error: topic `arm`: min.insync.replicas is 2, expected 1; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic arm --add-config min.insync.replicas=1): with 1 replicas no write is ever acknowledged
+            warning: topic `arm`: replication is 1, expected 3; move it to three brokers (kafka-reassign-partitions.sh): what it holds is lost with its disk
+        "#]],
     );
 }
 
@@ -169,10 +171,10 @@ fn too_few_or_too_many_replicas_in_sync_are_a_warning() {
             set(cluster, "changelog", &[("min.insync.replicas", "1")]);
             set(cluster, "results", &[("min.insync.replicas", "3")]);
         },
-        &expect![[r"
-            warning: topic `changelog`: min.insync.replicas is 1, expected 2; set it (kafka-configs.sh --alter --topic changelog --add-config min.insync.replicas=2): what one replica acknowledges is lost with its disk
-            warning: topic `results`: min.insync.replicas is 3, expected 2; set it (kafka-configs.sh --alter --topic results --add-config min.insync.replicas=2): with 3 of 3 replicas required, one broker away stops all writing
-        "]],
+        &expect![[r#"
+            warning: topic `changelog`: min.insync.replicas is 1, expected 2; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic changelog --add-config min.insync.replicas=2): what one replica acknowledges is lost with its disk
+            warning: topic `results`: min.insync.replicas is 3, expected 2; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic results --add-config min.insync.replicas=2): with 3 of 3 replicas required, one broker away stops all writing
+        "#]],
     );
 }
 
@@ -197,11 +199,11 @@ fn times_that_are_too_short_are_a_warning() {
             set(cluster, "arm", &[("retention.ms", "3600000")]);
             set(cluster, "changelog", &[("delete.retention.ms", "86400000"), ("message.timestamp.type", "CreateTime")]);
         },
-        &expect![[r"
-            warning: topic `arm`: retention.ms is 3600000, expected 604800000; set it (kafka-configs.sh --alter --topic arm --add-config retention.ms=604800000): commands that were not read within this time are lost
-            warning: topic `changelog`: message.timestamp.type is CreateTime, expected LogAppendTime; set it (kafka-configs.sh --alter --topic changelog --add-config message.timestamp.type=LogAppendTime): the append time is what the clock guard confirms a step of the clock by
-            warning: topic `changelog`: delete.retention.ms is 86400000, expected 604800000; set it (kafka-configs.sh --alter --topic changelog --add-config delete.retention.ms=604800000): a state directory older than half of it is discarded and restored from the start
-        "]],
+        &expect![[r#"
+            warning: topic `arm`: retention.ms is 3600000, expected 604800000; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic arm --add-config retention.ms=604800000): commands that were not read within this time are lost
+            warning: topic `changelog`: message.timestamp.type is CreateTime, expected LogAppendTime; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic changelog --add-config message.timestamp.type=LogAppendTime): the append time is what the clock guard confirms a step of the clock by
+            warning: topic `changelog`: delete.retention.ms is 86400000, expected 604800000; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic changelog --add-config delete.retention.ms=604800000): a state directory older than half of it is discarded and restored from the start
+        "#]],
     );
 }
 
@@ -212,9 +214,9 @@ fn records_that_would_not_fit_are_a_warning() {
             set(cluster, "changelog", &[("max.message.bytes", "500000")]);
             set(cluster, "fired", &[("max.message.bytes", "500000")]);
         },
-        &expect![[r"
-            warning: topic `changelog`: max.message.bytes is 500000, expected 1262144; set it (kafka-configs.sh --alter --topic changelog --add-config max.message.bytes=1262144): a timer whose state is larger than this cannot be stored
-            warning: topic `fired`: max.message.bytes is 500000, expected 1000000; set it (kafka-configs.sh --alter --topic fired --add-config max.message.bytes=1000000): arms whose fired record is larger than this are rejected
-        "]],
+        &expect![[r#"
+            warning: topic `changelog`: max.message.bytes is 500000, expected 1262144; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic changelog --add-config max.message.bytes=1262144): a timer whose state is larger than this cannot be stored
+            warning: topic `fired`: max.message.bytes is 500000, expected 1000000; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic fired --add-config max.message.bytes=1000000): arms whose fired record is larger than this are rejected
+        "#]],
     );
 }

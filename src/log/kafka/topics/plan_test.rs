@@ -1,7 +1,9 @@
+//! What is created, and what is left alone.
+
 use std::collections::BTreeMap;
 
-use super::super::facts::TopicFacts;
 use super::*;
+use crate::log::kafka::topics::facts::TopicFacts;
 use crate::timer::kind::KindNumber;
 
 fn planned() -> Vec<PlannedTopic> {
