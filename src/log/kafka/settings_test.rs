@@ -1,3 +1,5 @@
+//! What properties are refused, and what a worker's clients are told.
+
 use super::*;
 
 fn properties(entries: &[(&str, &str)]) -> BTreeMap<String, String> {

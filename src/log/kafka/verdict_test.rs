@@ -1,3 +1,5 @@
+//! What an error of a transaction means for what comes next.
+
 use super::*;
 
 fn call_error(code: Code) -> CallError {
