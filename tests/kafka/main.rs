@@ -10,4 +10,5 @@ mod harness;
 mod journey;
 mod log_seam;
 mod losses;
+mod mistakes;
 mod records;
