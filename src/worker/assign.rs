@@ -265,12 +265,15 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         let Some(seat) = self.seats.get_mut(&partition) else {
             return Ok(());
         };
-        seat.failures = 0;
+        // A partition that was closed counts as closed until its restore has succeeded.
+        let was_closed = seat.failures > 0;
         if let Some(task) = &mut seat.task {
             task.begin_restore(start, self.now, boot);
             tracing::info!(%partition, from = %start.from, until = %start.until, "restoring");
             self.log.restore(partition, start.from)?;
-            self.observer.task(partition, TaskState::Restoring);
+            if !was_closed {
+                self.observer.task(partition, TaskState::Restoring);
+            }
         }
         Ok(())
     }

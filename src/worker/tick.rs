@@ -186,6 +186,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 self.log.stop_restore(partition)?;
                 if let Some(seat) = self.seats.get_mut(&partition) {
                     seat.is_rewind_due = true;
+                    seat.failures = 0;
                 }
                 Ok(())
             }
