@@ -4,6 +4,8 @@
 //! knows what became visible.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -82,6 +84,18 @@ impl Rig {
     pub(crate) fn delete(&self, topic: &str) {
         let deleted = block_on(self.admin().delete_topics(&[topic], &AdminOptions::new())).unwrap();
         assert!(deleted.iter().all(Result::is_ok), "{topic} is deleted: {deleted:?}");
+    }
+
+    /// Gives everybody the right to read a topic, and thereby nobody the right to write to it. No client in Rust can.
+    pub(crate) fn allow_reading_only(&self, topic: &str) {
+        let kafka_libs = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/kafka-libs");
+        let libs = String::from_utf8(Command::new(kafka_libs).output().unwrap().stdout).unwrap();
+        let mut command = Command::new("java");
+        command.args(["-cp", &format!("{}/*", libs.trim()), "org.apache.kafka.tools.AclCommand"]);
+        command.args(["--bootstrap-server", self.client.get("bootstrap.servers").unwrap(), "--add", "--topic", topic]);
+        command.args(["--allow-principal", "User:*", "--operation", "Read", "--operation", "Describe"]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
     }
 
     pub(crate) fn admin(&self) -> AdminClient<DefaultClientContext> {
