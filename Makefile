@@ -19,6 +19,11 @@ help: ## Lists the commands.
 demo: setup ## Shows punctual at work on a real Kafka, and a crash that loses nothing. KEEP=1 leaves it running.
 	@demo/run
 
+.PHONY: build
+build: setup ## Builds the binary as bin/punctual.
+	@scripts/locked bash -euc 'cargo build --locked --bin punctual; mkdir -p bin; cp -f "$$CARGO_TARGET_DIR/debug/punctual" bin/punctual'
+	@echo 'bin/punctual is built'
+
 .PHONY: test
 test: setup ## Runs all checks and all tests, those against a real Kafka too.
 	@scripts/locked $(MAKE) check-text check-rust check-helm test-all

@@ -1,7 +1,9 @@
+//! The list of kinds: what becomes of it, and what is refused in it.
+
 use std::path::PathBuf;
 
-use super::super::sources::Sources;
 use super::*;
+use crate::config::sources::Sources;
 
 fn load(file: &str) -> Result<Vec<KindSetting>, ConfigError> {
     let file = Some((PathBuf::from("p.yaml"), file.to_owned()));

@@ -1,3 +1,5 @@
+//! Layers: which value wins, that it wins to the byte (O1), and which keys are refused (O2).
+
 use std::path::PathBuf;
 
 use super::*;

@@ -10,13 +10,13 @@
 //!                  └──▶ print
 //! ```
 
+pub mod convert;
 pub mod error;
 pub mod sources;
 
 mod kinds;
 mod layers;
 mod memory;
-mod parts;
 mod print;
 mod read;
 pub mod settings;

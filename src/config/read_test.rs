@@ -1,3 +1,5 @@
+//! Texts to values: what is read, and what is refused with a remedy.
+
 use super::*;
 
 const DAY: Duration = Duration::from_hours(24);

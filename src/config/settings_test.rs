@@ -1,3 +1,5 @@
+//! Settings as a whole: the defaults, every key refused when wrong, and what is printed.
+
 use super::*;
 
 fn load(file: &str, set: &[&str]) -> Result<Config, ConfigError> {

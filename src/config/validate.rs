@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 
 use super::error::{ConfigError, Origin};
-use super::layers::KINDS;
+use super::layers::{KINDS, PROPERTIES};
 use super::settings::Config;
+use crate::log::kafka::settings;
 
 /// Longest topic name that Kafka takes.
 const TOPIC_NAME_BYTES_MAX: usize = 249;
@@ -28,7 +29,7 @@ impl Config {
     /// Judges the settings as a whole: whether `serve` can run with them.
     ///
     /// # Errors
-    /// When a name is not valid, there is no kind, or a topic has two roles. Show the text and stop.
+    /// When a name is not valid, there is no kind, a librdkafka property is misspelt or ours, or a topic has two roles. Show the text and stop.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.check_name("instance", &self.instance)?;
         self.check_name("kafka.group", &self.kafka.group)?;
@@ -40,7 +41,20 @@ impl Config {
             let problem = "is empty; declare at least one kind, such as [{number: 1, name: email}]";
             return Err(ConfigError::of_key(KINDS, Some(self.origin(KINDS)), problem));
         }
+        self.check_properties()?;
         self.check_topics()
+    }
+
+    fn check_properties(&self) -> Result<(), ConfigError> {
+        for (name, value) in &self.kafka.properties {
+            let alone = BTreeMap::from([(name.clone(), value.clone())]);
+            settings::check_properties(&alone).map_err(|error| {
+                let key = format!("{PROPERTIES}{name}");
+                let origin = self.origin(&key);
+                ConfigError::of_key(key, Some(origin), error.to_string())
+            })?;
+        }
+        Ok(())
     }
 
     fn origin(&self, key: &str) -> Origin {

@@ -1,7 +1,9 @@
+//! Settings judged together (T6, O2): what is no service.
+
 use std::path::PathBuf;
 
-use super::super::sources::Sources;
 use super::*;
+use crate::config::sources::Sources;
 
 const KIND: &str = "kinds: [{number: 1, name: email}, {number: 2, name: payment, outbox: true}]\n";
 
@@ -91,4 +93,20 @@ fn names_are_those_that_kafka_takes() {
          A-Z a-z 0-9 . _ - (from default)"
     );
     assert!(judge("source: a b").unwrap_err().starts_with("source: `a b` has a space"), "no URI reference");
+}
+
+/// O2: a typo in a librdkafka property, and one that is ours.
+#[test]
+fn properties_are_those_of_librdkafka_and_not_ours() {
+    assert_eq!(judge("kafka: {properties: {client.rack: 'NO', security.protocol: SASL_SSL}}"), Ok(()));
+    let error = judge("kafka:\n  properties:\n    sasl.pasword: hunter2\n").unwrap_err();
+    assert!(error.starts_with("kafka.properties.sasl.pasword: ") && error.ends_with("(from p.yaml line 4)"), "{error}");
+    assert!(!error.contains("hunter2"), "{error}");
+    let error = judge("kafka.properties.enable.idempotence: false").unwrap_err();
+    assert!(
+        error.starts_with("kafka.properties.enable.idempotence: property `enable.idempotence` cannot be set"),
+        "{error}"
+    );
+    let error = judge("kafka.properties.fetch.wait.max.ms: soon").unwrap_err();
+    assert!(error.contains("`soon`"), "{error}");
 }

@@ -35,10 +35,10 @@ use threads::{Threads, WorkerParts};
 pub fn serve(config: &Config) -> Result<()> {
     install_logging(config)?;
     let metrics = Metrics::install().context("installing the metrics recorder")?;
-    let plan = preflight::check(config)?;
+    let facts = preflight::check(config)?;
     let budget = usize::try_from(config.memory_budget_bytes(std::path::Path::new("/"))).unwrap_or(usize::MAX);
     let stores = StateDirectory::lock(&config.state_dir, Resources::new(budget))?;
-    for partition in stores.remove_old(SystemClock.wall(), plan.settings.store_age_max)? {
+    for partition in stores.remove_old(SystemClock.wall(), facts.changelog_delete_retention / 2)? {
         tracing::info!(%partition, "old store removed");
     }
     let health = Arc::new(Health::new(config.workers, SystemClock.boot()));
@@ -47,13 +47,13 @@ pub fn serve(config: &Config) -> Result<()> {
         version = env!("CARGO_PKG_VERSION"),
         instance = config.instance,
         workers = config.workers,
-        partitions = plan.settings.rules.partitions,
+        partitions = facts.partitions,
         admin = %admin.address(),
         memory_budget_bytes = budget,
         "started"
     );
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the edge")?;
-    let parts = WorkerParts { plan, stores, health };
+    let parts = WorkerParts { config: config.clone(), facts, stores, health };
     let threads = Threads::start(config.workers, &parts)?;
     let result = runtime.block_on(run(threads, config.shutdown_timeout));
     admin.stop();

@@ -1,35 +1,35 @@
 //! What is checked before anything starts.
 //!
-//! Owns [`Plan`]: settings as the workers need them, with what the topics themselves say. Keeps: a cluster that is away is
+//! Owns the start's look at settings and topics, and what the workers need to know of the topics. Keeps: a cluster that is away is
 //! waited for, a topic that is wrong stops the start by name.
 
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::config::convert::TopicFacts;
 use crate::config::settings::Config;
 use crate::log::LogError;
-use crate::log::kafka::settings::{KafkaSettings, check_properties};
+use crate::log::kafka::settings::check_properties;
 use crate::log::kafka::topics::findings::Severity;
 use crate::log::kafka::topics::{Inspection, Topics};
-use crate::worker::settings::Settings;
+use crate::time::Clock;
+use crate::time::system::SystemClock;
 
 /// How long one request about the topics may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often an unreachable cluster is asked again before the start fails, so that an orchestrator shows why.
-const TRIES_MAX: usize = 6;
+/// How long a cluster that is away is asked again before the start fails, so that an orchestrator shows why.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Pause before asking again: a topic that was just created answers at once that its partitions have no leader yet.
+const TRY_PAUSE: Duration = Duration::from_millis(500);
+/// Room that the framing of a batch takes in `max.message.bytes`.
+const BATCH_ROOM_BYTES: usize = 1024;
 /// Room that a stored row needs beside the fired record: the identity once more, and framing.
 const CHANGELOG_ROOM_BYTES: usize = 4096;
 
-/// What the workers run by.
-#[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) settings: Settings,
-    pub(super) kafka: KafkaSettings,
-}
-
 /// Checks the settings and the topics.
-pub(super) fn check(config: &Config) -> Result<Plan> {
+pub(super) fn check(config: &Config) -> Result<TopicFacts> {
     config.validate()?;
     check_properties(&config.kafka.properties).context("kafka.properties")?;
     let inspection = inspect(config)?;
@@ -50,19 +50,20 @@ pub(super) fn check(config: &Config) -> Result<Plan> {
             errors.join("\n  ")
         );
     }
-    plan(config, &inspection)
+    facts(&inspection)
 }
 
 fn inspect(config: &Config) -> Result<Inspection> {
     let topics = Topics::new(&config.kafka.bootstrap_servers, &config.kafka.properties, REQUEST_TIMEOUT)?;
     let planned = config.planned_topics();
-    let mut tries = 0;
+    let deadline = SystemClock.boot() + PATIENCE;
     loop {
-        tries += 1;
         match topics.inspect(&planned, &config.limits()) {
             Ok(inspection) => return Ok(inspection),
-            Err(LogError::Retriable { doing, detail }) if tries < TRIES_MAX => {
-                tracing::warn!(doing, detail, tries, "cannot read the topics yet");
+            Err(LogError::Retriable { doing, detail }) if SystemClock.boot() < deadline => {
+                tracing::warn!(doing, detail, "cannot read the topics yet");
+                // Nobody unparks this thread; if somebody did, the next try would only come sooner.
+                thread::park_timeout(TRY_PAUSE);
             }
             Err(error) => {
                 let servers = &config.kafka.bootstrap_servers;
@@ -73,18 +74,21 @@ fn inspect(config: &Config) -> Result<Inspection> {
     }
 }
 
-fn plan(config: &Config, inspection: &Inspection) -> Result<Plan> {
-    let partitions = inspection.changelog_partitions.context("the changelog has no partitions")?;
-    let mut settings = config.worker_settings(partitions);
-    let fitting = [
-        inspection.fired_bytes_max,
-        inspection.changelog_bytes_max.map(|max| max.saturating_sub(CHANGELOG_ROOM_BYTES)),
-    ];
-    for fitting in fitting.into_iter().flatten() {
-        settings.rules.limits.fired_bytes_max = settings.rules.limits.fired_bytes_max.min(fitting);
-    }
-    if let Some(retention) = inspection.delete_retention {
-        settings.store_age_max = retention / 2;
-    }
-    Ok(Plan { settings, kafka: config.kafka_settings(partitions) })
+fn facts(inspection: &Inspection) -> Result<TopicFacts> {
+    let missing = |what| move || format!("the brokers do not tell {what}; grant DESCRIBE_CONFIGS on the topics");
+    let changelog_bytes_max =
+        inspection.changelog_bytes_max.with_context(missing("max.message.bytes of the changelog"))?;
+    let fired_bytes_max = inspection.fired_bytes_max.unwrap_or(changelog_bytes_max);
+    let dead_letter_bytes_max =
+        inspection.dead_letter_bytes_max.with_context(missing("max.message.bytes of the dead-letter topic"))?;
+    Ok(TopicFacts {
+        partitions: inspection.changelog_partitions.with_context(missing("the partitions of the changelog"))?,
+        changelog_delete_retention: inspection
+            .delete_retention
+            .with_context(missing("delete.retention.ms of the changelog"))?,
+        fired_bytes_max: fired_bytes_max
+            .saturating_sub(BATCH_ROOM_BYTES)
+            .min(changelog_bytes_max.saturating_sub(CHANGELOG_ROOM_BYTES)),
+        dead_letter_bytes_max: dead_letter_bytes_max.saturating_sub(BATCH_ROOM_BYTES),
+    })
 }

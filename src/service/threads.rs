@@ -11,7 +11,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::preflight::Plan;
+use crate::config::convert::TopicFacts;
+use crate::config::settings::Config;
 use crate::log::LogError;
 use crate::log::kafka::KafkaLog;
 use crate::store::rocks::stores::StateDirectory;
@@ -29,7 +30,8 @@ const CONNECT_PAUSE: Duration = Duration::from_secs(1);
 
 /// What every worker gets a copy of.
 pub(super) struct WorkerParts {
-    pub(super) plan: Plan,
+    pub(super) config: Config,
+    pub(super) facts: TopicFacts,
     pub(super) stores: StateDirectory,
     pub(super) health: Arc<Health>,
 }
@@ -49,7 +51,8 @@ impl Threads {
         for number in 0..workers {
             let thread = WorkerThread {
                 number,
-                plan: parts.plan.clone(),
+                config: parts.config.clone(),
+                facts: parts.facts,
                 stores: parts.stores.clone(),
                 health: Arc::clone(&parts.health),
                 stop: Arc::clone(&stop),
@@ -96,7 +99,8 @@ impl Threads {
 /// One worker's thread.
 struct WorkerThread {
     number: usize,
-    plan: Plan,
+    config: Config,
+    facts: TopicFacts,
     stores: StateDirectory,
     health: Arc<Health>,
     stop: Arc<AtomicBool>,
@@ -104,10 +108,8 @@ struct WorkerThread {
 
 impl WorkerThread {
     fn run(&self) -> Result<()> {
-        let mut kafka = self.plan.kafka.clone();
-        kafka.instance = format!("{}-{}", kafka.instance, self.number);
-        let mut settings = self.plan.settings.clone();
-        settings.rules.owner.clone_from(&kafka.instance);
+        let kafka = self.config.kafka_settings(self.number, &self.facts);
+        let settings = self.config.worker_settings(self.number, &self.facts);
         let mut observer =
             WorkerObserver::new(self.number, &settings.rules.registry, Arc::clone(&self.health), SystemClock);
         let Some(log) = self.connect(&kafka, &mut observer)? else {

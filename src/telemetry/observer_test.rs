@@ -1,8 +1,10 @@
+//! What `/metrics` shows of what a worker tells (O7, L8).
+
 use std::collections::BTreeSet;
 
-use super::super::metrics::{ALL, Shape};
-use super::super::recorder::with_own;
 use super::*;
+use crate::telemetry::metrics::{ALL, Shape};
+use crate::telemetry::recorder::with_own;
 use crate::time::Timestamp;
 use crate::timer::kind::{Kind, PastDue};
 

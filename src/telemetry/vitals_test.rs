@@ -1,3 +1,5 @@
+//! The judgements live, ready and started (N9, O4, R14, R28).
+
 use super::*;
 
 const P0: Partition = Partition(0);

@@ -32,7 +32,9 @@ struct Joining {
 
 impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
     pub(super) fn assigned(&mut self, partitions: &[Partition]) -> Result<(), WorkerError> {
-        tracing::info!(?partitions, "assigned");
+        if !partitions.is_empty() {
+            tracing::info!(?partitions, "assigned");
+        }
         self.log.accept(partitions)?;
         for partition in partitions {
             self.seats.insert(*partition, Seat::vacant());

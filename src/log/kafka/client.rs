@@ -6,7 +6,7 @@
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 /// The context of a client that only logs.
 #[derive(Clone, Debug)]
@@ -27,9 +27,16 @@ impl ClientContext for PlainContext {
 
 impl ConsumerContext for PlainContext {}
 
+/// What librdkafka warns of although it is handled: a coordinator that is not there yet (it tries again), a failed transaction
+/// (the worker tells it with its consequence), the last assignment of a consumer that is closed.
+const HANDLED: [&str; 3] = ["GETPID", "TXNERR", "ASSIGN"];
+
 /// Logs a line of librdkafka.
 pub(super) fn log_line(role: &str, level: RDKafkaLogLevel, facility: &str, message: &str) {
     match level {
+        RDKafkaLogLevel::Error | RDKafkaLogLevel::Warning if HANDLED.contains(&facility) => {
+            tracing::debug!(client = role, facility, message, "kafka client handles a fault");
+        }
         RDKafkaLogLevel::Emerg
         | RDKafkaLogLevel::Alert
         | RDKafkaLogLevel::Critical
@@ -43,5 +50,9 @@ pub(super) fn log_line(role: &str, level: RDKafkaLogLevel, facility: &str, messa
 
 /// Logs an error that concerns a whole client, such as a broker that went away.
 pub(super) fn log_error(role: &str, error: &KafkaError, reason: &str) {
+    if error.rdkafka_error_code() == Some(RDKafkaErrorCode::PartitionEOF) {
+        // How the reader of a changelog learns that it has stepped over the last marker.
+        return;
+    }
     tracing::warn!(client = role, %error, reason, "kafka client reports an error");
 }

@@ -12,6 +12,7 @@
 //! rebalance means.
 //! Keeps: no record is returned twice or out of order between two calls of `consume`, and none of a paused partition.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ enum Reading {
     Paused,
     /// The next offset that may be returned.
     From(Position),
-    /// Its position is outside of the log; the fetcher has stopped.
+    /// Not read, and its fetcher may have stopped, because its position is outside of the log.
     Fallen,
 }
 
@@ -81,6 +82,8 @@ pub(super) struct GroupConsumer {
     topic: String,
     instance: String,
     held: BTreeMap<Partition, Reading>,
+    /// How far librdkafka says that reading has come, asked at most once between two changes.
+    native_positions: OnceCell<BTreeMap<Partition, Position>>,
     member: Option<(Membership, ConsumerGroupMetadata)>,
 }
 
@@ -95,7 +98,14 @@ impl GroupConsumer {
         let consumer: BaseConsumer<GroupContext> = created.map_err(|error| client_error(doing, &error))?;
         let topic = settings.topics.arm.clone();
         consumer.subscribe(&[&topic]).map_err(|error| client_error(doing, &error))?;
-        Ok(Self { consumer, topic, instance: settings.instance.clone(), held: BTreeMap::new(), member: None })
+        Ok(Self {
+            consumer,
+            topic,
+            instance: settings.instance.clone(),
+            held: BTreeMap::new(),
+            native_positions: OnceCell::new(),
+            member: None,
+        })
     }
 
     /// Waits up to `timeout` for events and appends them to `events`.
@@ -108,6 +118,7 @@ impl GroupConsumer {
         room: &mut Room,
         events: &mut Vec<LogEvent>,
     ) -> Result<Polled, LogError> {
+        self.native_positions.take();
         let mut polled = Polled::default();
         let mut wait = timeout;
         while !room.is_full() {
@@ -198,6 +209,7 @@ impl GroupConsumer {
         }
         self.consumer.resume(&list).map_err(|error| refused(doing(), &error))?;
         self.held.insert(partition, Reading::From(from));
+        self.native_positions.take();
         Ok(())
     }
 
@@ -210,19 +222,23 @@ impl GroupConsumer {
     /// Returns how far the reading of a partition has come, markers of transactions stepped over.
     pub(super) fn position(&self, partition: Partition) -> Option<Position> {
         let Some(Reading::From(next)) = self.held.get(&partition) else { return None };
-        Some(self.native_position(partition).map_or(*next, |native| native.max(*next)))
+        let native = self.native_positions.get_or_init(|| self.ask_positions().unwrap_or_default()).get(&partition);
+        Some(native.map_or(*next, |native| *native.max(next)))
     }
 
-    fn native_position(&self, partition: Partition) -> Option<Position> {
-        let list = self.consumer.position().ok()?;
-        match list.find_partition(&self.topic, native_partition(partition))?.offset() {
-            NativeOffset::Offset(offset) => Some(Position(offset)),
+    fn ask_positions(&self) -> Result<BTreeMap<Partition, Position>, KafkaError> {
+        let list = self.consumer.position()?;
+        let known = list.elements().into_iter().filter_map(|element| match element.offset() {
+            NativeOffset::Offset(offset) => {
+                Some((Partition(u32::try_from(element.partition()).ok()?), Position(offset)))
+            }
             NativeOffset::Beginning
             | NativeOffset::End
             | NativeOffset::Stored
             | NativeOffset::Invalid
             | NativeOffset::OffsetTail(_) => None,
-        }
+        });
+        Ok(known.collect())
     }
 
     /// Returns the partitions that are being read, with the next offset.
@@ -234,18 +250,17 @@ impl GroupConsumer {
         self.held.iter().filter_map(next).collect()
     }
 
-    /// Marks a partition whose position is outside of the log; it is not read until it is told where to go on.
-    pub(super) fn mark_fallen(&mut self, partition: Partition) {
-        if let Some(reading) = self.held.get_mut(&partition) {
-            *reading = Reading::Fallen;
-        }
-    }
-
-    /// Starts the readers of partitions again that may have stopped, where they were.
+    /// Starts readers again after one has stopped because its position is outside of the log: `fallen` are those whose
+    /// position is; they are not read until they are told where to go on.
     ///
     /// # Errors
     /// [`LogError::Retriable`] when the client refuses.
-    pub(super) fn restart_readers(&mut self) -> Result<(), LogError> {
+    pub(super) fn restart_readers(&mut self, fallen: &[Partition]) -> Result<(), LogError> {
+        for (partition, reading) in &mut self.held {
+            if *reading == Reading::Paused || fallen.contains(partition) {
+                *reading = Reading::Fallen;
+            }
+        }
         for (partition, next) in self.reading() {
             self.read_from(partition, next, Duration::ZERO)?;
         }

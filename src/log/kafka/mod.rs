@@ -55,18 +55,18 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 pub struct KafkaLog {
     topics: Topics,
     partitions: u32,
-    probe: Probe,
-    producers: Producers,
     /// Present until the log is dropped.
-    readers: Option<Readers>,
+    clients: Option<Clients>,
     /// A partition's position may be outside of the log, and it is not known yet which.
     is_out_of_range: bool,
 }
 
-/// What is closed under a watchdog.
-struct Readers {
+/// The clients; they are closed under a watchdog.
+struct Clients {
     consumer: GroupConsumer,
+    producers: Producers,
     restorer: Restorer,
+    probe: Probe,
 }
 
 impl KafkaLog {
@@ -84,23 +84,26 @@ impl KafkaLog {
         Ok(Self {
             topics: settings.topics.clone(),
             partitions: settings.partitions,
-            probe,
-            producers,
-            readers: Some(Readers { consumer, restorer }),
+            clients: Some(Clients { consumer, producers, restorer, probe }),
             is_out_of_range: false,
         })
     }
 
-    fn readers(&mut self) -> &mut Readers {
-        self.readers.as_mut().expect("the readers are there until the log is dropped")
+    fn clients(&mut self) -> &mut Clients {
+        self.clients.as_mut().expect("the clients are there until the log is dropped")
     }
 
-    /// Finds the partitions whose position is outside of the log.
+    fn probe(&self) -> &Probe {
+        &self.clients.as_ref().expect("the clients are there until the log is dropped").probe
+    }
+
+    /// Finds the partitions whose position is outside of the log, and reads the others on.
     fn find_out_of_range(&mut self, events: &mut Vec<LogEvent>) {
-        let reading = self.readers().consumer.reading();
+        let topic = self.topics.arm.clone();
+        let Clients { consumer, probe, .. } = self.clients();
         let mut fallen = Vec::new();
-        for (partition, next) in reading {
-            match self.probe.extent(&self.topics.arm, partition) {
+        for (partition, next) in consumer.reading() {
+            match probe.extent(&topic, partition) {
                 Ok(extent) if next < extent.start || extent.end < next => fallen.push(partition),
                 Ok(_) => {}
                 // Asked again with the next poll.
@@ -110,15 +113,12 @@ impl KafkaLog {
                 }
             }
         }
-        let consumer = &mut self.readers().consumer;
-        for partition in &fallen {
-            consumer.mark_fallen(*partition);
-        }
-        match consumer.restart_readers() {
+        let restarted = consumer.restart_readers(&fallen);
+        events.extend(fallen.into_iter().map(LogEvent::OutOfRange));
+        match restarted {
             Ok(()) => self.is_out_of_range = false,
             Err(error) => tracing::warn!(%error, "cannot start reading commands again"),
         }
-        events.extend(fallen.into_iter().map(LogEvent::OutOfRange));
     }
 }
 
@@ -126,9 +126,11 @@ impl Log for KafkaLog {
     fn poll(&mut self, timeout: Duration, records_max: usize, bytes_max: usize) -> Result<Vec<LogEvent>, LogError> {
         let mut events = Vec::new();
         let waited = Deadline::after(timeout);
-        self.probe.serve();
+        let Clients { producers, probe, .. } = self.clients();
+        producers.serve();
+        probe.serve();
         loop {
-            let Readers { consumer, restorer } = self.readers();
+            let Clients { consumer, restorer, .. } = self.clients();
             let mut room = Room { records: records_max, bytes: bytes_max };
             let mut wait = waited.remaining();
             if restorer.is_running() {
@@ -152,12 +154,12 @@ impl Log for KafkaLog {
     }
 
     fn accept(&mut self, partitions: &[Partition]) -> Result<(), LogError> {
-        let known = self.probe.committed_soon(&self.topics.arm, partitions);
-        self.readers().consumer.accept(partitions, &known)
+        let known = self.probe().committed_soon(&self.topics.arm, partitions);
+        self.clients().consumer.accept(partitions, &known)
     }
 
     fn release(&mut self, partitions: &[Partition]) -> Result<(), LogError> {
-        let Readers { consumer, restorer } = self.readers();
+        let Clients { consumer, restorer, .. } = self.clients();
         for partition in partitions {
             restorer.stop(*partition)?;
         }
@@ -165,39 +167,39 @@ impl Log for KafkaLog {
     }
 
     fn fencing_position(&mut self, partition: Partition) -> Result<FencingPosition, LogError> {
-        if let Some(position) = self.probe.committed(&self.topics.arm, partition)? {
+        if let Some(position) = self.probe().committed(&self.topics.arm, partition)? {
             return Ok(FencingPosition { position, committed: true });
         }
-        let start = self.probe.extent(&self.topics.arm, partition)?.start;
+        let start = self.probe().extent(&self.topics.arm, partition)?.start;
         Ok(FencingPosition { position: start, committed: false })
     }
 
     fn input_extent(&mut self, partition: Partition) -> Result<Extent, LogError> {
-        self.probe.extent(&self.topics.arm, partition)
+        self.probe().extent(&self.topics.arm, partition)
     }
 
     fn changelog_extent(&mut self, partition: Partition) -> Result<Extent, LogError> {
-        self.probe.extent(&self.topics.changelog, partition)
+        self.probe().extent(&self.topics.changelog, partition)
     }
 
     fn topic_ids(&mut self) -> Result<TopicIds, LogError> {
-        topic_ids(&self.probe, &self.topics, self.partitions)
+        topic_ids(self.probe(), &self.topics, self.partitions)
     }
 
     fn restore(&mut self, partition: Partition, from: Position) -> Result<(), LogError> {
-        self.readers().restorer.restore(partition, from)
+        self.clients().restorer.restore(partition, from)
     }
 
     fn stop_restore(&mut self, partition: Partition) -> Result<(), LogError> {
-        self.readers().restorer.stop(partition)
+        self.clients().restorer.stop(partition)
     }
 
     fn consume(&mut self, partition: Partition, from: Position) -> Result<(), LogError> {
-        self.readers().consumer.consume(partition, from)
+        self.clients().consumer.consume(partition, from)
     }
 
     fn position(&self, partition: Partition) -> Option<Position> {
-        self.readers.as_ref().and_then(|readers| readers.consumer.position(partition))
+        self.clients.as_ref().and_then(|clients| clients.consumer.position(partition))
     }
 
     fn commit(&mut self, transaction: &Transaction) -> CommitOutcome {
@@ -205,29 +207,31 @@ impl Log for KafkaLog {
             debug_assert!(false, "INV-LOG-1: {detail}");
             return aborted(detail.to_owned());
         }
-        let Some(readers) = &self.readers else { return aborted("the log is closed".to_owned()) };
-        let (positions, group) = match readers.consumer.fence(&transaction.positions) {
+        let Some(Clients { consumer, producers, probe, .. }) = &mut self.clients else {
+            return aborted("the log is closed".to_owned());
+        };
+        let (positions, group) = match consumer.fence(&transaction.positions) {
             Ok(fence) => fence,
             Err(detail) => return aborted(detail),
         };
-        let route = Route { topics: &self.topics, probe: &self.probe };
-        self.producers.commit(transaction, &route, &Fence { positions: &positions, group })
+        let route = Route { topics: &self.topics, probe };
+        producers.commit(transaction, &route, &Fence { positions: &positions, group })
     }
 
     fn rebuild(&mut self) -> Result<(), LogError> {
-        self.producers.rebuild()
+        self.clients().producers.rebuild()
     }
 }
 
 impl Drop for KafkaLog {
     fn drop(&mut self) {
-        let Some(Readers { consumer, restorer }) = self.readers.take() else { return };
+        let Some(Clients { consumer, producers, restorer, probe }) = self.clients.take() else { return };
         let (done, is_done) = mpsc::channel::<()>();
         // librdkafka can block here for ever, for instance when the group's coordinator is away.
         let spawned = thread::Builder::new().name("kafka-close".to_owned()).spawn(move || {
             consumer.close();
             restorer.close();
-            drop(done);
+            drop((producers, probe, done));
         });
         match spawned {
             Ok(_detached) => {

@@ -20,7 +20,7 @@ use crate::position::{Partition, Position};
 /// How long the broker may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long to wait for an answer that only saves time.
-const SHORT_PATIENCE: Duration = Duration::from_millis(500);
+const SHORT_PATIENCE: Duration = Duration::from_secs(1);
 /// How many log lines and errors of the client are served at once.
 const EVENTS_MAX: usize = 64;
 
@@ -109,7 +109,11 @@ impl Probe {
     /// # Errors
     /// [`LogError::Retriable`] when the cluster does not answer.
     pub(super) fn describe(&self, topics: &[&str]) -> Result<Vec<TopicDescription>, LogError> {
-        native::describe_topics(self.consumer.client(), topics, PATIENCE).map_err(|detail| LogError::Retriable {
+        self.describe_within(topics, PATIENCE)
+    }
+
+    fn describe_within(&self, topics: &[&str], patience: Duration) -> Result<Vec<TopicDescription>, LogError> {
+        native::describe_topics(self.consumer.client(), topics, patience).map_err(|detail| LogError::Retriable {
             doing: format!("asking about the topics {}", topics.join(", ")),
             detail,
         })
@@ -118,10 +122,10 @@ impl Probe {
     /// Returns why a topic takes no records from us, for those that do not.
     ///
     /// # Errors
-    /// [`LogError::Retriable`] when the cluster does not answer.
+    /// [`LogError::Retriable`] when the cluster does not answer soon.
     pub(super) fn refusals(&self, topics: &[&str]) -> Result<BTreeMap<String, String>, LogError> {
         let mut refusals = BTreeMap::new();
-        for (topic, description) in topics.iter().zip(self.describe(topics)?) {
+        for (topic, description) in topics.iter().zip(self.describe_within(topics, SHORT_PATIENCE)?) {
             if let Some(reason) = refusal(topic, &description) {
                 refusals.insert((*topic).to_owned(), reason);
             }

@@ -24,12 +24,13 @@ use super::report::ReportContext;
 use super::settings::{KafkaSettings, MESSAGE_TIMEOUT, SOCKET_TIMEOUT, TRANSACTION_TIMEOUT, Topics, producer_config};
 use super::verdict::{
     CallError, DeliveryFailure, Remedy, at_commit, before_commit, delivery_failure, is_fenced_member, may_be_topic,
+    nothing_was_open,
 };
 use crate::log::{Aborted, CommitOutcome, Destination, Emission, LogError, Transaction};
 
 /// How long a commit may take before its outcome is called unknown: longer than the broker keeps a transaction open and
 /// than a failed request takes to be sent again.
-const COMMIT_PATIENCE: Duration = Duration::from_secs(30);
+const COMMIT_PATIENCE: Duration = Duration::from_secs(25);
 /// How long an abort may take before the producer is given up.
 const ABORT_PATIENCE: Duration = Duration::from_secs(20);
 /// Between two looks at delivery reports. rust-rdkafka's `poll` spins for its last millisecond, which would take the core
@@ -230,18 +231,10 @@ impl TransactionalProducer {
         if remedy == Remedy::GiveUp {
             return unknown(detail);
         }
-        let waited = Deadline::after(ABORT_PATIENCE);
-        loop {
-            // The abort waits for delivery reports, and only polling serves them: until they are in, call it in slices.
-            let patience = if self.serve() > 0 { ABORT_STEP } else { waited.remaining() };
-            let Err(error) = self.producer.abort_transaction(patience) else { break };
-            let is_retriable = matches!(&error, KafkaError::Transaction(native) if native.is_retriable());
-            if !is_retriable || waited.is_over() {
-                return unknown(format!("{detail}; and aborting failed: {}", CallError::of(&error).detail));
-            }
-            pause(ABORT_STEP);
-        }
-        let is_sound = self.is_sound(&waited);
+        let is_sound = match self.abort() {
+            Ok(is_sound) => is_sound,
+            Err(error) => return unknown(format!("{detail}; and aborting failed: {error}")),
+        };
         let mut refused = self.context().report().refused();
         if refused.is_empty() && may_be_topic {
             let destinations = self.context().report().destinations();
@@ -249,6 +242,25 @@ impl TransactionalProducer {
             refused = self.context().report().refused();
         }
         Ending { outcome: CommitOutcome::Aborted(Aborted { refused, detail }), is_sound }
+    }
+
+    /// Aborts, and returns whether the producer may be used again.
+    fn abort(&self) -> Result<bool, String> {
+        let waited = Deadline::after(ABORT_PATIENCE);
+        loop {
+            // The abort waits for delivery reports, and only polling serves them: until they are in, call it in slices.
+            let patience = if self.serve() > 0 { ABORT_STEP } else { waited.remaining() };
+            let Err(error) = self.producer.abort_transaction(patience) else { return Ok(self.is_sound(&waited)) };
+            let is_retriable = matches!(&error, KafkaError::Transaction(native) if native.is_retriable());
+            let error = CallError::of(&error);
+            if nothing_was_open(&error) {
+                return Ok(false);
+            }
+            if !is_retriable || waited.is_over() {
+                return Err(error.detail);
+            }
+            pause(ABORT_STEP);
+        }
     }
 
     /// Returns whether the producer may be used again after a call to end a transaction. librdkafka sends that request
@@ -259,7 +271,7 @@ impl TransactionalProducer {
     }
 
     /// Serves delivery reports, log lines and errors; returns how many records and events are left.
-    fn serve(&self) -> i32 {
+    pub(super) fn serve(&self) -> i32 {
         let mut left = self.producer.in_flight_count();
         while left > 0 {
             self.producer.poll(Duration::ZERO);

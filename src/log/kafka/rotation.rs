@@ -72,6 +72,15 @@ impl Producers {
         self.become_ready()
     }
 
+    /// Serves the log lines and errors of producers, which would gather while they do not write.
+    pub(super) fn serve(&self) {
+        for slot in &self.slots {
+            if let Slot::Ready(producer) | Slot::Starting(producer) = slot {
+                producer.serve();
+            }
+        }
+    }
+
     /// Writes a transaction with the producer whose turn it is.
     pub(super) fn commit(&mut self, transaction: &Transaction, route: &Route<'_>, fence: &Fence<'_>) -> CommitOutcome {
         let refused = self.verify(transaction, route);

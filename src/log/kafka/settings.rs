@@ -196,44 +196,39 @@ pub fn base_config(bootstrap_servers: &str, properties: &BTreeMap<String, String
 
 /// Returns the configuration of the member of the group that reads commands.
 pub(super) fn group_config(settings: &KafkaSettings) -> ClientConfig {
+    let mut owned = vec![
+        ("group.protocol", "classic"),
+        ("partition.assignment.strategy", "cooperative-sticky"),
+        ("isolation.level", "read_committed"),
+    ];
+    if settings.static_membership {
+        owned.push(("group.instance.id", &settings.instance));
+    }
+    consumer_config(settings, &owned)
+}
+
+/// Returns the configuration of the client that reads the changelog. It uses the group's id, so that it needs no rights of
+/// its own, but does not join.
+pub(super) fn restore_config(settings: &KafkaSettings) -> ClientConfig {
+    // The end of a partition is when to look whether the position moved over markers.
+    consumer_config(settings, &[("isolation.level", "read_committed"), ("enable.partition.eof", "true")])
+}
+
+/// Returns the configuration of the client that asks: it sees open transactions, and does not join.
+pub(super) fn probe_config(settings: &KafkaSettings) -> ClientConfig {
+    consumer_config(settings, &[("isolation.level", "read_uncommitted")])
+}
+
+fn consumer_config(settings: &KafkaSettings, owned: &[(&str, &str)]) -> ClientConfig {
     let session_ms = settings.session_timeout.as_millis();
     // A member is told of a rebalance with its heartbeat: a short interval makes a hand-over short.
     let heartbeat_ms = (session_ms / 3).clamp(1, 1_000).to_string();
     let poll_interval_ms = session_ms.max(300_000).to_string();
     let session_ms = session_ms.to_string();
     let defaults = [READING, &[("heartbeat.interval.ms", &heartbeat_ms), ("max.poll.interval.ms", &poll_interval_ms)]];
-    let mut owned = vec![
-        ("group.id", settings.group.as_str()),
-        ("session.timeout.ms", &session_ms),
-        ("group.protocol", "classic"),
-        ("partition.assignment.strategy", "cooperative-sticky"),
-        ("isolation.level", "read_committed"),
-    ];
-    owned.extend_from_slice(NOT_COMMITTING);
-    if settings.static_membership {
-        owned.push(("group.instance.id", &settings.instance));
-    }
-    worker_config(settings, &defaults.concat(), &owned)
-}
-
-/// Returns the configuration of the client that reads the changelog. It uses the group's id, so that it needs no rights of
-/// its own, but does not join.
-pub(super) fn restore_config(settings: &KafkaSettings) -> ClientConfig {
-    let mut owned = vec![
-        ("group.id", settings.group.as_str()),
-        ("isolation.level", "read_committed"),
-        // The end of a partition is when to look whether the position moved over markers.
-        ("enable.partition.eof", "true"),
-    ];
-    owned.extend_from_slice(NOT_COMMITTING);
-    worker_config(settings, READING, &owned)
-}
-
-/// Returns the configuration of the client that asks: it sees open transactions, and does not join.
-pub(super) fn probe_config(settings: &KafkaSettings) -> ClientConfig {
-    let mut owned = vec![("group.id", settings.group.as_str()), ("isolation.level", "read_uncommitted")];
-    owned.extend_from_slice(NOT_COMMITTING);
-    worker_config(settings, &[], &owned)
+    // Also for those that do not join: librdkafka checks these against each other.
+    let group = [("group.id", settings.group.as_str()), ("session.timeout.ms", &session_ms)];
+    worker_config(settings, &defaults.concat(), &[NOT_COMMITTING, &group, owned].concat())
 }
 
 /// Returns the configuration of one of the worker's transactional producers.

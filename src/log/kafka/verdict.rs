@@ -139,6 +139,12 @@ pub(super) fn at_commit(error: &CallError) -> Remedy {
     Remedy::GiveUp
 }
 
+/// Returns whether a failed abort says that there is nothing to abort. When the coordinator refused every partition it has
+/// no open transaction, and librdkafka asks it to end one all the same.
+pub(super) fn nothing_was_open(error: &CallError) -> bool {
+    error.code == Code::InvalidTransactionalState
+}
+
 /// Returns whether the group says that we are no longer its member.
 pub(super) fn is_fenced_member(code: Code) -> bool {
     FENCED_MEMBER.contains(&code)

@@ -82,3 +82,11 @@ fn errors_of_a_former_member_are_known() {
     }
     assert!(!is_fenced_member(Code::GroupAuthorizationFailed), "no rights is another matter");
 }
+
+#[test]
+fn only_a_coordinator_without_a_transaction_has_nothing_to_abort() {
+    assert!(nothing_was_open(&call_error(Code::InvalidTransactionalState)), "it says so");
+    for code in [Code::Fenced, Code::InvalidProducerIdMapping, Code::OperationTimedOut, Code::State] {
+        assert!(!nothing_was_open(&call_error(code)), "{code:?}");
+    }
+}

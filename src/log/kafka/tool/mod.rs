@@ -113,7 +113,10 @@ impl Connection {
         }
         match self.probe.context().first() {
             Some(note) => note,
-            None => format!("no answer within {:?} ({})", self.timeout, describe(error)),
+            None if error.rdkafka_error_code() == Some(RDKafkaErrorCode::OperationTimedOut) => {
+                format!("no answer within {:?}", self.timeout)
+            }
+            None => describe(error),
         }
     }
 }

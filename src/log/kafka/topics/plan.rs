@@ -32,6 +32,10 @@ impl PlannedTopic {
         self.destination == Destination::Changelog
     }
 
+    pub(super) fn is_dead_letter(&self) -> bool {
+        self.destination == Destination::DeadLetter
+    }
+
     pub(super) fn is_fired(&self) -> bool {
         matches!(self.destination, Destination::Fired(_))
     }

@@ -1,0 +1,138 @@
+//! One deployment of the service: its settings, its topics, its instances.
+//!
+//! Owns what tells one scenario from another on a shared broker: a prefix of topics and a group. Topics are made by the
+//! service's own `topics create`, as an operator would.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rdkafka::ClientConfig;
+use serde_json::{Value, json};
+
+use super::broker::Broker;
+use super::commands::{Commands, Partitioner};
+use super::reader::Reader;
+use super::serve::Serve;
+use super::{directory, free_port};
+
+/// Partitions of every topic.
+pub(crate) const PARTITIONS: i32 = 4;
+
+/// A deployment, with the kinds `email` and `payment`; the latter has an outbox.
+pub(crate) struct Deployment {
+    name: String,
+    client: ClientConfig,
+    directory: PathBuf,
+    settings: Value,
+}
+
+impl Deployment {
+    /// Returns a deployment whose topics are made.
+    pub(crate) fn new(broker: &Broker, name: &str) -> Self {
+        Self::with(broker, name, |_| {})
+    }
+
+    /// Returns a deployment whose topics are made, with settings of its own.
+    pub(crate) fn with(broker: &Broker, name: &str, change: impl FnOnce(&mut Value)) -> Self {
+        let mut settings = json!({
+            "kafka": {
+                "bootstrap_servers": broker.address(),
+                "group": name,
+                "session_timeout": "6s",
+                "properties": {"broker.address.family": "v4"},
+            },
+            "topics": {
+                "arm": format!("{name}.arm"),
+                "changelog": format!("{name}.changelog"),
+                "dead_letter": format!("{name}.dead-letter"),
+                "results": format!("{name}.results"),
+                "fired": format!("{name}.fired.{{kind}}"),
+                "outbox": format!("{name}.outbox.{{kind}}"),
+                "partitions": PARTITIONS,
+                "replication_factor": 1,
+            },
+            "kinds": [{"number": 1, "name": "email"}, {"number": 2, "name": "payment", "outbox": true}],
+            "store": {"memory_budget": "64MiB"},
+            "log": {"level": "debug"},
+        });
+        change(&mut settings);
+        let deployment = Self { name: name.to_owned(), client: broker.client(), directory: directory(name), settings };
+        deployment.create_topics();
+        deployment
+    }
+
+    /// Returns the full name of a topic, such as `arm` or `fired.email`.
+    pub(crate) fn topic(&self, name: &str) -> String {
+        format!("{}.{name}", self.name)
+    }
+
+    /// Returns the configuration of a client of the broker.
+    pub(crate) fn client(&self) -> &ClientConfig {
+        &self.client
+    }
+
+    /// Returns the consumer group.
+    pub(crate) fn group(&self) -> &str {
+        &self.name
+    }
+
+    /// Starts an instance and waits until it is ready.
+    pub(crate) fn serve(&self, instance: &str) -> Serve {
+        let mut serve = self.launch(instance);
+        serve.wait_until_ready();
+        serve
+    }
+
+    /// Starts an instance.
+    pub(crate) fn launch(&self, instance: &str) -> Serve {
+        let admin_port = free_port();
+        let mut settings = self.settings.clone();
+        settings["instance"] = json!(instance);
+        settings["state_dir"] = json!(self.state_directory(instance));
+        settings["admin"] = json!({"listen": format!("127.0.0.1:{admin_port}")});
+        let config = self.write_config(instance, &settings);
+        let name = format!("{}/{instance}", self.name);
+        Serve::start(&name, &config, admin_port, self.directory.join(format!("{instance}.log")))
+    }
+
+    /// Returns where an instance keeps its state.
+    pub(crate) fn state_directory(&self, instance: &str) -> PathBuf {
+        self.directory.join(format!("{instance}.state"))
+    }
+
+    /// Returns a client that sends commands as it should.
+    pub(crate) fn commands(&self) -> Commands {
+        self.commands_partitioned_by(Partitioner::Murmur2)
+    }
+
+    /// Returns a client that sends commands.
+    pub(crate) fn commands_partitioned_by(&self, partitioner: Partitioner) -> Commands {
+        Commands::new(&self.client, &self.topic("arm"), partitioner)
+    }
+
+    /// Returns a reader of the fired events of all kinds.
+    pub(crate) fn fired(&self) -> Reader {
+        self.reader(&["fired.email", "fired.payment"])
+    }
+
+    /// Returns a reader of topics, named as in [`Deployment::topic`].
+    pub(crate) fn reader(&self, topics: &[&str]) -> Reader {
+        let topics: Vec<_> = topics.iter().map(|topic| self.topic(topic)).collect();
+        Reader::start(&self.client, &topics)
+    }
+
+    fn create_topics(&self) {
+        let config = self.write_config("topics", &self.settings);
+        let mut create = Command::new(env!("CARGO_BIN_EXE_punctual"));
+        let output = create.args(["topics", "create", "--config"]).arg(config).output().unwrap();
+        assert!(output.status.success(), "topics create failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Writes settings as a configuration file; JSON is YAML too.
+    fn write_config(&self, name: &str, settings: &Value) -> PathBuf {
+        let path = self.directory.join(format!("{name}.yaml"));
+        fs::write(&path, format!("{settings:#}")).unwrap();
+        path
+    }
+}
