@@ -10,3 +10,4 @@ mod harness;
 mod journey;
 mod losses;
 mod records;
+mod tool;

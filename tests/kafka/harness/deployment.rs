@@ -96,6 +96,11 @@ impl Deployment {
         Serve::start(&name, &config, admin_port, self.directory.join(format!("{instance}.log")))
     }
 
+    /// Returns the configuration file for tools: no instance runs with it.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.directory.join("topics.yaml")
+    }
+
     /// Returns where an instance keeps its state.
     pub(crate) fn state_directory(&self, instance: &str) -> PathBuf {
         self.directory.join(format!("{instance}.state"))
