@@ -8,6 +8,8 @@
 mod crashes;
 mod harness;
 mod journey;
+mod log_seam;
 mod losses;
+mod mistakes;
 mod records;
 mod tool;

@@ -33,6 +33,9 @@ const HANDLED: [&str; 3] = ["GETPID", "TXNERR", "ASSIGN"];
 
 /// Logs a line of librdkafka.
 pub(super) fn log_line(role: &str, level: RDKafkaLogLevel, facility: &str, message: &str) {
+    // The user's properties go to every client, so that each warns of those for the other kind.
+    let is_expected = facility == "CONFWARN" && message.contains("will be ignored by this");
+    let level = if is_expected { RDKafkaLogLevel::Debug } else { level };
     match level {
         RDKafkaLogLevel::Error | RDKafkaLogLevel::Warning if HANDLED.contains(&facility) => {
             tracing::debug!(client = role, facility, message, "kafka client handles a fault");

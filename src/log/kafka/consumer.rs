@@ -120,7 +120,8 @@ impl GroupConsumer {
     ) -> Result<Polled, LogError> {
         self.native_positions.take();
         let mut polled = Polled::default();
-        let mut wait = timeout;
+        // In whole milliseconds: rust-rdkafka spins through a fraction of one.
+        let mut wait = Duration::from_millis(u64::try_from(timeout.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX));
         while !room.is_full() {
             match self.consumer.poll(wait) {
                 Some(Ok(message)) => {

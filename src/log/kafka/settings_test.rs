@@ -1,3 +1,5 @@
+//! Unit tests of the settings: what is refused, and what wins.
+
 use super::*;
 
 fn properties(entries: &[(&str, &str)]) -> BTreeMap<String, String> {

@@ -1,3 +1,5 @@
+//! Unit tests of the verdicts: each code that was met has a row.
+
 use super::*;
 
 fn call_error(code: Code) -> CallError {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rustix::process::Signal;
 
 use super::process::{Process, command};
 use super::{directory, wait};
@@ -53,6 +54,25 @@ impl Broker {
     /// Kills the broker with SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.process.kill();
+    }
+
+    /// Freezes the broker as a long pause of its machine would.
+    pub(crate) fn freeze(&self) {
+        self.process.signal(Signal::STOP);
+    }
+
+    /// Lets a frozen broker go on.
+    pub(crate) fn thaw(&self) {
+        self.process.signal(Signal::CONT);
+    }
+
+    /// Restarts the broker with more properties.
+    pub(crate) fn reconfigure(&mut self, properties: &str) {
+        let file = self.directory.join("server.properties");
+        let all = fs::read_to_string(&file).unwrap() + properties;
+        fs::write(file, all).unwrap();
+        self.kill();
+        self.start_again();
     }
 
     /// Starts the broker again after [`Broker::kill`], at the same address with the same data.
