@@ -12,3 +12,4 @@ mod log_seam;
 mod losses;
 mod mistakes;
 mod records;
+mod tool;

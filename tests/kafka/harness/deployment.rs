@@ -102,6 +102,11 @@ impl Deployment {
         Serve::start(&format!("{}/{name}", self.name), &config, admin_port, log)
     }
 
+    /// Returns the configuration file for tools: no instance runs with it.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.directory.join("topics.yaml")
+    }
+
     /// Returns where an instance keeps its state.
     pub(crate) fn state_directory(&self, instance: &str) -> PathBuf {
         self.directory.join(format!("{instance}.state"))
