@@ -158,6 +158,7 @@ impl<S: Store> Task<S> {
             restore.progressed_at = boot;
         }
         let mut changes = self.overlay.batch();
+        changes.header.partition = Some(self.partition);
         changes.header.changelog_topic_id = self.changelog_topic_id;
         changes.header.changelog_position = Some(restore.reached);
         changes.header.input_position = restore.meta_position;

@@ -207,6 +207,8 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         let age = header.level_at.map(|level_at| self.now.since(level_at));
         let reason = if header.changelog_topic_id.is_some_and(|id| id != changelog_id) {
             "it belongs to another changelog topic"
+        } else if header.partition.is_some_and(|of| of != partition) {
+            "it belongs to another partition"
         } else if age.is_some_and(|age| age > self.settings.store_age_max) {
             "it is so old that tombstones may be gone from the changelog"
         } else if header.undecodable > 0 {
