@@ -46,7 +46,10 @@ pub enum WorkerError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The topics contradict each other; going on would fire twice or lose timers.
-    #[error("partition {partition}: {detail}; restore the topics, or begin anew with other topic and group names")]
+    #[error(
+        "partition {partition}: {detail}; bring the old topics back, or begin anew: new names for the arm topic, the changelog \
+         and the group, and an empty state directory"
+    )]
     Contradiction {
         /// The partition.
         partition: Partition,
