@@ -121,7 +121,7 @@ impl Topics {
         Ok(inspection)
     }
 
-    /// Creates the planned topics that are missing. Called again, it changes nothing.
+    /// Creates the planned topics that are missing and waits until they can be used. Called again, it changes nothing.
     ///
     /// # Errors
     /// [`LogError::Retriable`] when no broker answers in time. What a broker says about one topic is in its
@@ -130,6 +130,9 @@ impl Topics {
         let cluster = facts::read(&self.connection, &self.admin, planned, self.timeout)?;
         let specs = plan::missing(planned, &cluster, layout);
         let failures = self.create_all(&specs, cluster.brokers)?;
+        let created = specs.iter().filter(|spec| !failures.contains_key(&spec.name));
+        let created = created.map(|spec| (spec.name.as_str(), spec.partitions)).collect();
+        self.connection.wait_until_usable(&created)?;
         let mut seen = BTreeSet::new();
         let unique = planned.iter().filter(|topic| seen.insert(&topic.name));
         Ok(unique.map(|topic| creation(topic, &cluster, &specs, &failures)).collect())
