@@ -35,6 +35,13 @@ use threads::{Threads, WorkerParts};
 pub fn serve(config: &Config) -> Result<()> {
     install_logging(config)?;
     let metrics = Metrics::install().context("installing the metrics recorder")?;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        bootstrap_servers = config.kafka.bootstrap_servers,
+        group = config.kafka.group,
+        instance = config.instance,
+        "connecting"
+    );
     let facts = preflight::check(config)?;
     let budget = usize::try_from(config.memory_budget_bytes(std::path::Path::new("/"))).unwrap_or(usize::MAX);
     let stores = StateDirectory::lock(&config.state_dir, Resources::new(budget))?;
@@ -44,8 +51,6 @@ pub fn serve(config: &Config) -> Result<()> {
     let health = Arc::new(Health::new(config.workers, SystemClock.boot()));
     let admin = AdminServer::start(config.admin_listen, metrics, Arc::clone(&health))?;
     tracing::info!(
-        version = env!("CARGO_PKG_VERSION"),
-        instance = config.instance,
         workers = config.workers,
         partitions = facts.partitions,
         admin = %admin.address(),

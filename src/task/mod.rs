@@ -21,7 +21,7 @@ pub mod tally;
 
 use std::collections::BTreeMap;
 
-use crate::log::Emission;
+use crate::log::{Emission, TopicIds};
 use crate::position::{Partition, Position};
 use crate::store::overlay::Overlay;
 use crate::store::{Batch, Store, StoreError};
@@ -60,8 +60,8 @@ pub struct Task<S> {
     committed: Reached,
     /// A valid position for the fence while the own one is not known yet.
     fencing_position: Position,
-    /// The id of the changelog topic that the store is built from.
-    changelog_topic_id: Option<[u8; 16]>,
+    /// The ids of the topics that the store is built from.
+    topic_ids: Option<TopicIds>,
     /// Records that go out with the open transaction, in order; those of the changelog are added when it settles.
     emissions: Vec<Emission>,
     tally: Tally,
@@ -97,7 +97,7 @@ impl<S: Store> Task<S> {
             open: start,
             committed: start,
             fencing_position,
-            changelog_topic_id: None,
+            topic_ids: None,
             emissions: Vec::new(),
             tally: Tally::default(),
             in_flight: None,

@@ -175,7 +175,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         let topic_ids = self.log.topic_ids()?;
         let vacant = self.seats.get(&partition).is_none_or(|seat| seat.task.is_none());
         if vacant {
-            let store = self.open_store(partition, topic_ids.changelog)?;
+            let store = self.open_store(partition)?;
             let task = Task::new(partition, store, fencing.position)?;
             self.seats.entry(partition).or_insert_with(Seat::vacant).task = Some(task);
         }
@@ -184,7 +184,9 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             .get_mut(&partition)
             .and_then(|seat| seat.task.as_mut())
             .expect("the task was there or has just been made");
-        task.identify(topic_ids.changelog);
+        if let Some(detail) = task.identify(topic_ids) {
+            return Err(WorkerError::Contradiction { partition, detail });
+        }
         let Some(from) = task.restore_from(changelog) else {
             let detail = "the changelog ends before the position of the local store: it was recreated or truncated";
             return Err(WorkerError::Contradiction { partition, detail });
@@ -193,7 +195,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         Ok(Joining { partition, nonce, input, start: RestoreStart { nonce, until: from, from, input } })
     }
 
-    fn open_store(&mut self, partition: Partition, changelog_id: [u8; 16]) -> Result<T::Store, StoreError> {
+    fn open_store(&mut self, partition: Partition) -> Result<T::Store, StoreError> {
         let store = match self.stores.open(partition) {
             Ok(store) => store,
             Err(error @ (StoreError::Corrupt { .. } | StoreError::UnsupportedFormat { .. })) => {
@@ -205,8 +207,8 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         };
         let header = store.header();
         let age = header.level_at.map(|level_at| self.now.since(level_at));
-        let reason = if header.changelog_topic_id.is_some_and(|id| id != changelog_id) {
-            "it belongs to another changelog topic"
+        let reason = if header.partition.is_some_and(|of| of != partition) {
+            "it belongs to another partition"
         } else if age.is_some_and(|age| age > self.settings.store_age_max) {
             "it is so old that tombstones may be gone from the changelog"
         } else if header.undecodable > 0 {

@@ -17,6 +17,8 @@ use crate::timer::kind::KindNumber;
 
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a partition that is still waiting for its commands is named.
+const NAME_INTERVAL: Duration = Duration::from_secs(10);
 /// Overdue rows are counted up to so many per kind and partition: the gauge says "many", not how many.
 const OVERDUE_ROWS_MAX: usize = 1_000;
 /// Longest a flush may take before its call counts as hung.
@@ -34,6 +36,10 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         if boot >= self.report_at {
             self.report_at = boot + REPORT_INTERVAL;
             self.report()?;
+        }
+        if boot >= self.name_at {
+            self.name_at = boot + NAME_INTERVAL;
+            self.name_waiting();
         }
         if boot >= self.flush_at {
             let partitions = u32::try_from(self.seats.len().max(1)).unwrap_or(u32::MAX);
@@ -89,6 +95,22 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 // The record repeats what is committed, so it does not matter whether it is there.
                 self.is_rebuild_due = true;
                 self.stall(&detail, "outcome of a probe is not known");
+            }
+        }
+    }
+
+    /// Names the partitions that do not fire yet. A client's open transaction hides the commands behind it until it ends, at
+    /// the latest after its time-out; a disarm may be among them, so the wait is as long.
+    fn name_waiting(&self) {
+        for (partition, seat) in &self.seats {
+            if let Some(Phase::CatchingUp { target }) = seat.task.as_ref().map(Task::phase) {
+                let position = self.log.position(*partition);
+                tracing::warn!(
+                    %partition,
+                    ?position,
+                    %target,
+                    "not firing yet: commands of before the assignment are unread, a client's open transaction may hide them"
+                );
             }
         }
     }

@@ -46,7 +46,10 @@ pub enum WorkerError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The topics contradict each other; going on would fire twice or lose timers.
-    #[error("partition {partition}: {detail}; restore the topics, or begin anew with other topic and group names")]
+    #[error(
+        "partition {partition}: {detail}; bring the old topics back, or begin anew: new names for the arm topic, the changelog \
+         and the group, and an empty state directory"
+    )]
     Contradiction {
         /// The partition.
         partition: Partition,
@@ -121,6 +124,8 @@ pub struct Worker<L, T: Stores, C, O> {
     /// The boot-clock time of the next flush and of the next report of holdings.
     flush_at: Duration,
     report_at: Duration,
+    /// The boot-clock time at which waiting partitions are next named.
+    name_at: Duration,
     /// Rises with each flush, so that the stores take turns.
     flush_turn: usize,
 }
@@ -153,6 +158,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             probe_at: Duration::ZERO,
             flush_at: Duration::ZERO,
             report_at: Duration::ZERO,
+            name_at: Duration::ZERO,
             flush_turn: 0,
         }
     }

@@ -107,7 +107,12 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             let Some(task) = self.seats.get_mut(partition).and_then(|seat| seat.task.as_mut()) else {
                 continue;
             };
-            if let Err(error) = task.committed(committed.changelog.get(partition).copied(), self.now) {
+            let changelog = committed.changelog.get(partition).copied();
+            if task.would_regress(changelog) {
+                let detail = "the changelog topic was deleted and created anew while its timers were here";
+                return Err(WorkerError::Contradiction { partition: *partition, detail });
+            }
+            if let Err(error) = task.committed(changelog, self.now) {
                 failed.insert(*partition, error);
             }
         }

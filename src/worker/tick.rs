@@ -26,6 +26,8 @@ const CATCH_UP_WAIT: Duration = Duration::from_millis(10);
 /// Most records of one poll, and about how many bytes: one tick's worth, so that firing is never far away.
 const POLL_RECORDS_MAX: usize = 2_000;
 const POLL_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Longest a seek may take before it counts as hung.
+const SEEK_BOUND: Duration = Duration::from_secs(30);
 /// How much longer than asked a poll may take before it counts as hung.
 const POLL_BOUND: Duration = Duration::from_secs(30);
 
@@ -208,7 +210,10 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             if !seat.is_rewind_due {
                 continue;
             }
-            match self.log.consume(*partition, task.position()) {
+            self.observer.entered("seek", SEEK_BOUND);
+            let sought = self.log.consume(*partition, task.position());
+            self.observer.left();
+            match sought {
                 Ok(()) => seat.is_rewind_due = false,
                 Err(crate::log::LogError::Retriable { doing, detail }) => {
                     tracing::warn!(%partition, doing, detail, "cannot read commands yet");

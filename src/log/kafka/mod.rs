@@ -28,6 +28,7 @@ mod report;
 mod restore;
 mod rotation;
 pub mod settings;
+mod throttle;
 pub mod tool;
 pub mod topics;
 mod verdict;
