@@ -21,6 +21,8 @@ pub struct TopicFacts {
     pub changelog_delete_retention: Duration,
     /// The largest fired record, outbox included, that all fired topics and the changelog take.
     pub fired_bytes_max: usize,
+    /// The largest record that the command topic takes.
+    pub arm_bytes_max: usize,
     /// The largest record that the dead-letter topic takes.
     pub dead_letter_bytes_max: usize,
 }
@@ -82,6 +84,7 @@ impl Config {
                 results: self.topics.results.is_some(),
                 source: self.source.clone(),
                 owner: self.worker_name(worker),
+                arm_bytes_max: facts.arm_bytes_max,
                 dead_letter_bytes_max: facts.dead_letter_bytes_max,
             },
             budget: self.budget(),
@@ -109,6 +112,7 @@ mod tests {
             partitions: 12,
             changelog_delete_retention: Duration::from_hours(48),
             fired_bytes_max: 500_000,
+            arm_bytes_max: 1_048_588,
             dead_letter_bytes_max: 1_048_588,
         };
         let log = config.kafka_settings(1, &facts);

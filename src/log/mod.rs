@@ -108,6 +108,17 @@ pub struct Emission {
     pub timestamp: Option<Timestamp>,
 }
 
+impl Emission {
+    /// Returns the size of the record, rounded up.
+    pub fn bytes(&self) -> usize {
+        /// Framing of a record or of one header, at most.
+        const FRAMING_BYTES: usize = 32;
+        let size = |bytes: &Option<Bytes>| bytes.as_ref().map_or(0, Bytes::len);
+        let header = |header: &Header| FRAMING_BYTES + header.key.len() + size(&header.value);
+        FRAMING_BYTES + size(&self.key) + size(&self.value) + self.headers.iter().map(header).sum::<usize>()
+    }
+}
+
 /// One atomic step of the log: records, and the positions that fence them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transaction {
@@ -241,6 +252,12 @@ pub trait Log {
     /// # Errors
     /// When the client refuses.
     fn consume(&mut self, partition: Partition, from: Position) -> Result<(), LogError>;
+
+    /// Stops reading the partition's commands until [`Log::consume`]: they could not be taken now.
+    ///
+    /// # Errors
+    /// When the client refuses.
+    fn pause(&mut self, partition: Partition) -> Result<(), LogError>;
 
     /// Returns how far the reading of commands has come, transaction markers stepped over; `None` before the first.
     fn position(&self, partition: Partition) -> Option<Position>;

@@ -79,6 +79,7 @@ fn facts(inspection: &Inspection) -> Result<TopicFacts> {
     let changelog_bytes_max =
         inspection.changelog_bytes_max.with_context(missing("max.message.bytes of the changelog"))?;
     let fired_bytes_max = inspection.fired_bytes_max.unwrap_or(changelog_bytes_max);
+    let arm_bytes_max = inspection.arm_bytes_max.with_context(missing("max.message.bytes of the command topic"))?;
     let dead_letter_bytes_max =
         inspection.dead_letter_bytes_max.with_context(missing("max.message.bytes of the dead-letter topic"))?;
     Ok(TopicFacts {
@@ -89,6 +90,7 @@ fn facts(inspection: &Inspection) -> Result<TopicFacts> {
         fired_bytes_max: fired_bytes_max
             .saturating_sub(BATCH_ROOM_BYTES)
             .min(changelog_bytes_max.saturating_sub(CHANGELOG_ROOM_BYTES)),
+        arm_bytes_max: arm_bytes_max.saturating_sub(BATCH_ROOM_BYTES),
         dead_letter_bytes_max: dead_letter_bytes_max.saturating_sub(BATCH_ROOM_BYTES),
     })
 }

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use super::rules::Rules;
 use super::{Phase, Task, emit};
-use crate::log::InputRecord;
-use crate::position::Partition;
+use crate::log::{Emission, InputRecord};
 use crate::store::{Store, StoreError};
 use crate::time::Timestamp;
 use crate::timer::apply::{Context, apply, resolve_due};
@@ -75,13 +74,17 @@ impl<S: Store> Task<S> {
             registry: &rules.registry,
             limits: &rules.limits,
             now,
-            recorded: record.timestamp,
+            // Brokers take any number for a timestamp; one before the epoch is none.
+            recorded: record.timestamp.filter(|at| *at >= Timestamp::EPOCH),
             next_generation: self.open.generation,
         };
         let home = partition_of(command.action.run(), rules.partitions);
         if home != self.partition {
-            match forwarded(record, command, &context) {
-                Ok(command) => self.forward(record, &command, home),
+            match forwarded(record, command, &context, rules) {
+                Ok(emission) => {
+                    self.tally.forwarded += 1;
+                    self.emissions.push(emission);
+                }
                 Err(rejection) => self.refuse(record, refused(command, rejection), rules),
             }
             return Ok(());
@@ -98,11 +101,6 @@ impl<S: Store> Task<S> {
         }
         self.take(outcome, rules, Cause::Command);
         Ok(())
-    }
-
-    fn forward(&mut self, record: &InputRecord, command: &Command, home: Partition) {
-        self.tally.forwarded += 1;
-        self.emissions.push(emit::forward(record, command, home));
     }
 
     fn refuse(&mut self, record: &InputRecord, refused: Refused, rules: &Rules) {
@@ -148,8 +146,10 @@ impl<S: Store> Task<S> {
                 // What is left up to now cannot be fired (undecodable); it must not keep the loop awake.
                 let from = DueKey { wake: Timestamp::from_millis(now.as_millis() + 1), generation: Generation(0) };
                 self.overlay.next_wake_from(kind, from)?
-            } else if has_progressed {
-                Some(now)
+            } else if has_progressed || report.scanned == 0 {
+                // Where nothing was looked at, other tasks have used the budget up; the next tick begins with another.
+                self.wakes.remove(&kind);
+                continue;
             } else {
                 now.checked_add(IDLE_RETRY)
             };
@@ -208,8 +208,13 @@ fn is_removal(action: &Action) -> bool {
     matches!(action, Action::DisarmRun { .. } | Action::SealRun { .. })
 }
 
-/// Returns the command as it is forwarded: with its due resolved, since its record gets a new timestamp on the way.
-fn forwarded(record: &InputRecord, command: &Command, context: &Context<'_>) -> Result<Command, Rejection> {
+/// Returns the record of a command that is forwarded: with its due resolved, since it gets a new timestamp on the way.
+fn forwarded(
+    record: &InputRecord,
+    command: &Command,
+    context: &Context<'_>,
+    rules: &Rules,
+) -> Result<Emission, Rejection> {
     if record.headers.iter().any(|header| header.key == emit::FORWARDED_HEADER) {
         let detail = "the command was forwarded before and is on a wrong partition still; the command topic and the \
                       changelog disagree about their partitions";
@@ -221,7 +226,19 @@ fn forwarded(record: &InputRecord, command: &Command, context: &Context<'_>) -> 
     {
         arm.when = When::At(resolve_due(arm.when, context)?);
     }
-    Ok(command)
+    let home = partition_of(command.action.run(), rules.partitions);
+    let emission = emit::forward(record, &command, home);
+    // What came compressed, or in fewer bytes of JSON, may not fit on its way back, and would stop all commands.
+    if emission.bytes() > rules.arm_bytes_max {
+        let detail = format!(
+            "the command belongs to partition {home} and takes {} bytes when it is forwarded there; at most {} fit: \
+             send it with the key `tenant/run` and the partitioner murmur2",
+            emission.bytes(),
+            rules.arm_bytes_max
+        );
+        return Err(Rejection::new(Reason::TooLarge, detail));
+    }
+    Ok(emission)
 }
 
 fn refused(command: &Command, rejection: Rejection) -> Refused {

@@ -141,6 +141,11 @@ impl<S: Store> Task<S> {
         self.emissions.len()
     }
 
+    /// Returns about how many bytes the open transaction has so far.
+    pub fn bytes_waiting(&self) -> usize {
+        self.overlay.changed_bytes() + self.emissions.iter().map(Emission::bytes).sum::<usize>()
+    }
+
     /// Starts to fire if the commands that stood there at the assignment are applied; `reading_position` is how far the
     /// log has read, which steps over transaction markers where the last command's position does not.
     pub fn open_gate(&mut self, reading_position: Option<Position>) -> bool {

@@ -37,6 +37,8 @@ pub struct Restore {
     progressed_at: Duration,
     /// The position that the changelog holds for the commands, as far as it was read.
     meta_position: Option<Position>,
+    /// Whether the last record of that position could not be read.
+    is_meta_unreadable: bool,
     /// What the group and the command topic said at the assignment.
     input: InputAtJoin,
     /// How many records could not be decoded; they stay in the changelog.
@@ -143,6 +145,7 @@ impl<S: Store> Task<S> {
             began: now,
             progressed_at: boot,
             meta_position: self.overlay.store().header().input_position,
+            is_meta_unreadable: false,
             input: start.input,
             undecodable: self.overlay.store().header().undecodable,
         });
@@ -180,7 +183,9 @@ impl<S: Store> Task<S> {
         changes.header.input_position = restore.meta_position;
         changes.header.next_generation = self.open.generation;
         changes.header.undecodable = restore.undecodable;
-        changes.header.level_at = Some(if is_complete { now } else { restore.began });
+        // What is not read yet may be gone when the store is opened again: an unfinished restore makes no store younger.
+        let level_at = if is_complete { now } else { changes.header.level_at.unwrap_or(restore.began) };
+        changes.header.level_at = Some(level_at);
         self.overlay.commit(changes)?;
         self.wakes.clear();
         self.is_flush_due = true;
@@ -192,6 +197,11 @@ impl<S: Store> Task<S> {
     }
 
     fn finish(&mut self, restore: &Restore) -> Restored {
+        if restore.is_meta_unreadable {
+            return Restored::Contradiction(
+                "the position in the changelog cannot be read: a newer release wrote it, which is to be run again, or it was removed",
+            );
+        }
         let InputAtJoin { fencing, extent } = restore.input;
         let (position, lost) = match restore.meta_position {
             Some(position) if position > extent.end => {
@@ -252,13 +262,16 @@ impl<S: Store> Task<S> {
                     None => self.fold(Mutation::Run { run, previous, state: RunState::default() }),
                 }
             }
-            StateKey::Meta => match record.value.as_deref().map(Meta::decode) {
-                Some(Ok(meta)) => {
+            StateKey::Meta => {
+                let meta = record.value.as_deref().and_then(|value| Meta::decode(value).ok());
+                restore.is_meta_unreadable = meta.is_none();
+                if let Some(meta) = meta {
                     restore.meta_position = Some(meta.input_position);
                     self.open.generation = self.open.generation.max(meta.next_generation);
+                } else {
+                    restore.undecodable += 1;
                 }
-                Some(Err(_)) | None => restore.undecodable += 1,
-            },
+            }
             StateKey::Barrier => match record.value.as_deref().map(Barrier::decode) {
                 Some(Ok(barrier)) => return Ok(barrier.nonce == restore.nonce),
                 Some(Err(_)) | None => restore.undecodable += 1,
@@ -267,3 +280,7 @@ impl<S: Store> Task<S> {
         Ok(false)
     }
 }
+
+#[cfg(test)]
+#[path = "restore_test.rs"]
+mod tests;

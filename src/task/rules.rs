@@ -22,6 +22,8 @@ pub struct Rules {
     pub source: String,
     /// The name under which barriers are written.
     pub owner: String,
+    /// Largest record that the command topic takes; a larger stray command cannot be forwarded.
+    pub arm_bytes_max: usize,
     /// Largest record that the dead-letter topic takes; a larger original is truncated.
     pub dead_letter_bytes_max: usize,
 }

@@ -6,11 +6,12 @@
 
 use std::time::Duration;
 
+use super::housekeeping::FLUSH_BOUND;
 use super::observer::{Observer, TaskState, TransactionEnd};
 use super::settle::COMMIT_BOUND;
 use super::{Seat, Worker, WorkerError};
 use crate::log::{CommitOutcome, Log, LogError, Transaction};
-use crate::position::Partition;
+use crate::position::{Partition, Position};
 use crate::store::{Store, StoreError, Stores};
 use crate::task::restore::{InputAtJoin, RestoreStart};
 use crate::task::tally::Tally;
@@ -19,6 +20,8 @@ use crate::time::Clock;
 
 /// Longest a broker call of a take-over may take before it counts as hung.
 const CALL_BOUND: Duration = Duration::from_secs(30);
+/// Longest that take-overs may hold up one tick; the others follow with the next ones.
+const JOIN_SLICE: Duration = Duration::from_millis(250);
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(10);
 
@@ -70,7 +73,10 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             };
             if let Some(mut task) = seat.task {
                 task.dropped();
-                if let Err(error) = task.flush(self.now) {
+                self.observer.entered("flush", FLUSH_BOUND);
+                let flushed = task.flush(self.now);
+                self.observer.left();
+                if let Err(error) = flushed {
                     tracing::warn!(%partition, %error, "warm copy not durable, it will be restored");
                 }
             }
@@ -79,9 +85,8 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
     }
 
     /// Ends a task whose store failed; the partition is tried again, from the changelog.
-    pub(super) fn close(&mut self, partition: Partition, error: StoreError) -> Result<(), WorkerError> {
-        match &error {
-            StoreError::Locked { .. } => return Err(error.into()),
+    pub(super) fn close(&mut self, partition: Partition, error: &StoreError) -> Result<(), WorkerError> {
+        match error {
             StoreError::Corrupt { .. } | StoreError::UnsupportedFormat { .. } => {
                 tracing::error!(%partition, %error, "store discarded, restoring it from the changelog");
                 if let Some(seat) = self.seats.get_mut(&partition) {
@@ -89,7 +94,9 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 }
                 self.stores.discard(partition)?;
             }
-            StoreError::Full { .. } | StoreError::Io { .. } => {
+            // The whole state directory is ours: a store in it that is locked is still open in another worker, which has
+            // lost the partition and will notice.
+            StoreError::Locked { .. } | StoreError::Full { .. } | StoreError::Io { .. } => {
                 tracing::error!(%partition, %error, "task closed, trying again");
             }
         }
@@ -103,12 +110,17 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         Ok(())
     }
 
-    pub(super) fn out_of_range(&mut self, partition: Partition) {
+    pub(super) fn out_of_range(&mut self, partition: Partition) -> Result<(), WorkerError> {
+        // What was taken cannot be read again.
+        if !self.is_rebuild_due {
+            self.settle()?;
+        }
         // The join looks at the extent of the partition again and reports what was lost.
         if let Some(task) = self.seats.get_mut(&partition).and_then(|seat| seat.task.as_mut()) {
             tracing::warn!(%partition, "commands are out of range, joining again");
             task.reload();
         }
+        Ok(())
     }
 
     pub(super) fn rebuild_if_due(&mut self) -> Result<(), WorkerError> {
@@ -158,8 +170,11 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                         back_off(seat, boot);
                     }
                 }
-                Err(WorkerError::Store(error)) => self.close(partition, error)?,
+                Err(WorkerError::Store(error)) => self.close(partition, &error)?,
                 Err(error) => return Err(error),
+            }
+            if self.clock.boot().saturating_sub(boot) >= JOIN_SLICE {
+                break;
             }
         }
         if !joining.is_empty() {
@@ -240,12 +255,9 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             CommitOutcome::Committed(committed) => {
                 self.failures = 0;
                 self.observer.transaction(TransactionEnd::Committed, took, &Tally::default());
-                if let Some(appended) = committed.appended {
-                    self.guard.confirm(&self.clock, appended);
-                }
+                self.confirm_clock(&committed, took);
                 for ready in joining {
-                    let until = committed.changelog.get(&ready.partition).copied().unwrap_or(ready.start.from);
-                    self.begin_restore(ready.partition, RestoreStart { until, ..ready.start })?;
+                    self.begin_restore(&ready, committed.changelog.get(&ready.partition).copied())?;
                 }
             }
             CommitOutcome::Aborted(aborted) => {
@@ -262,11 +274,19 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         Ok(())
     }
 
-    fn begin_restore(&mut self, partition: Partition, start: RestoreStart) -> Result<(), WorkerError> {
+    fn begin_restore(&mut self, ready: &Joining, until: Option<Position>) -> Result<(), WorkerError> {
         let boot = self.clock.boot();
+        let partition = ready.partition;
         let Some(seat) = self.seats.get_mut(&partition) else {
             return Ok(());
         };
+        let Some(until) = until else {
+            // A broker may accept a record sent twice without telling its place again.
+            tracing::warn!(%partition, "the place of the barrier is not known, writing another");
+            back_off(seat, boot);
+            return Ok(());
+        };
+        let start = RestoreStart { until, ..ready.start };
         // A partition that was closed counts as closed until its restore has succeeded.
         let was_closed = seat.failures > 0;
         if let Some(task) = &mut seat.task {

@@ -34,6 +34,16 @@ pub(super) struct Broker {
     pub(super) ends: VecDeque<End>,
     pub(super) refusing: BTreeSet<Destination>,
     pub(super) transactions: usize,
+    /// Records of commands that were read, again and again if they are.
+    pub(super) reads: usize,
+    /// The broker's clock, if it stamps what it appends.
+    pub(super) clock: Option<Hands>,
+    /// How long a commit takes after the append; needs the clock.
+    pub(super) commit_takes: Duration,
+    /// The largest record that the command topic takes, if there is a limit.
+    pub(super) arm_bytes_max: Option<usize>,
+    /// Whether the next transaction does not tell where its records are.
+    pub(super) hides_places: bool,
 }
 
 impl Broker {
@@ -54,6 +64,12 @@ impl Broker {
         self.output.iter().filter(|emission| emission.to == destination).collect()
     }
 
+    fn refuses(&self, emission: &Emission) -> bool {
+        let bytes = emission.value.as_ref().map_or(0, Bytes::len);
+        let is_too_large = emission.to == Destination::Arm && self.arm_bytes_max.is_some_and(|max| bytes > max);
+        is_too_large || self.refusing.contains(&emission.to)
+    }
+
     fn write(&mut self, transaction: &Transaction) -> Committed {
         let mut committed = Committed::default();
         for emission in &transaction.emissions {
@@ -71,6 +87,13 @@ impl Broker {
         for (partition, position) in &transaction.positions {
             let before = self.committed.insert(*partition, *position);
             assert!(before.is_none_or(|before| before <= *position), "INV-POS-1: {before:?} then {position:?}");
+        }
+        if let Some(clock) = &self.clock {
+            committed.appended = Some(clock.wall());
+            clock.advance(self.commit_takes);
+        }
+        if std::mem::take(&mut self.hides_places) {
+            committed.changelog.clear();
         }
         committed
     }
@@ -100,7 +123,7 @@ impl Log for FakeLog {
     fn poll(&mut self, timeout: Duration, records_max: usize, _bytes_max: usize) -> Result<Vec<LogEvent>, LogError> {
         self.last_patience.set(timeout);
         let mut events: Vec<LogEvent> = self.events.borrow_mut().drain(..).collect();
-        let broker = self.broker.borrow();
+        let mut broker = self.broker.borrow_mut();
         for (partition, position) in &mut self.restoring {
             let from = usize::try_from(position.0).unwrap();
             let records: Vec<ChangelogRecord> =
@@ -116,10 +139,13 @@ impl Log for FakeLog {
         }
         for (partition, position) in &mut self.consuming {
             let from = usize::try_from(position.0).unwrap();
+            let mut reads = 0;
             for record in broker.commands.get(partition).into_iter().flatten().skip(from).take(records_max) {
                 *position = record.offset.next();
                 events.push(LogEvent::Record(record.clone()));
+                reads += 1;
             }
+            broker.reads += reads;
         }
         Ok(events)
     }
@@ -168,6 +194,11 @@ impl Log for FakeLog {
         Ok(())
     }
 
+    fn pause(&mut self, partition: Partition) -> Result<(), LogError> {
+        self.consuming.remove(&partition);
+        Ok(())
+    }
+
     fn position(&self, partition: Partition) -> Option<Position> {
         self.consuming.get(&partition).copied()
     }
@@ -179,7 +210,7 @@ impl Log for FakeLog {
         let refused: BTreeMap<Destination, String> = transaction
             .emissions
             .iter()
-            .filter(|emission| broker.refusing.contains(&emission.to))
+            .filter(|emission| broker.refuses(emission))
             .map(|emission| (emission.to, "unknown topic".to_owned()))
             .collect();
         if !refused.is_empty() {
@@ -216,6 +247,11 @@ const ZERO_MS: i64 = 1_796_083_200_000;
 impl Hands {
     pub(super) fn advance(&self, by: Duration) {
         self.boot_ms.set(self.boot_ms.get() + i64::try_from(by.as_millis()).unwrap());
+    }
+
+    /// Returns the time as everybody else has it.
+    pub(super) fn elsewhere(&self) -> Timestamp {
+        Timestamp::from_millis(ZERO_MS + self.boot_ms.get())
     }
 
     /// Steps the wall clock, as somebody who sets it does.

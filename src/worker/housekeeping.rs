@@ -22,7 +22,7 @@ const NAME_INTERVAL: Duration = Duration::from_secs(10);
 /// Overdue rows are counted up to so many per kind and partition: the gauge says "many", not how many.
 const OVERDUE_ROWS_MAX: usize = 1_000;
 /// Longest a flush may take before its call counts as hung.
-const FLUSH_BOUND: Duration = Duration::from_mins(1);
+pub(super) const FLUSH_BOUND: Duration = Duration::from_mins(1);
 
 impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
     /// Does what is due of the housekeeping.
@@ -31,7 +31,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         self.check_restores(boot)?;
         if self.is_clock_held && boot >= self.probe_at && !self.is_rebuild_due {
             self.probe_at = boot + PROBE_INTERVAL;
-            self.probe_broker_clock();
+            self.probe_broker_clock()?;
         }
         if boot >= self.report_at {
             self.report_at = boot + REPORT_INTERVAL;
@@ -68,26 +68,25 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
     }
 
     /// Writes a record that changes nothing, to learn the broker's time from it.
-    fn probe_broker_clock(&mut self) {
+    fn probe_broker_clock(&mut self) -> Result<(), WorkerError> {
         let Some((partition, task)) = self
             .seats
             .iter()
             .filter_map(|(partition, seat)| seat.task.as_ref().map(|task| (*partition, task)))
             .find(|(_, task)| task.takes_commands() && !task.is_dirty())
         else {
-            return;
+            // A partition of which nothing was taken yet has its first position to commit: that shows the time as well.
+            return self.settle();
         };
         let transaction =
             Transaction { emissions: vec![task.probe()], positions: BTreeMap::from([(partition, task.position())]) };
+        let began = self.clock.boot();
         self.observer.entered("probe the broker's clock", COMMIT_BOUND);
         let outcome = self.log.commit(&transaction);
         self.observer.left();
+        let took = self.clock.boot().saturating_sub(began);
         match outcome {
-            CommitOutcome::Committed(committed) => {
-                if let Some(appended) = committed.appended {
-                    self.guard.confirm(&self.clock, appended);
-                }
-            }
+            CommitOutcome::Committed(committed) => self.confirm_clock(&committed, took),
             CommitOutcome::Aborted(aborted) => {
                 tracing::warn!(detail = aborted.detail, "probe of the broker's clock aborted");
             }
@@ -97,6 +96,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 self.stall(&detail, "outcome of a probe is not known");
             }
         }
+        Ok(())
     }
 
     /// Names the partitions that do not fire yet. A client's open transaction hides the commands behind it until it ends, at
@@ -127,7 +127,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             }
         }
         for (partition, error) in failed {
-            self.close(partition, error)?;
+            self.close(partition, &error)?;
         }
         Ok(())
     }
@@ -147,7 +147,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         self.observer.left();
         match flushed {
             Ok(()) => Ok(()),
-            Err(error) => self.close(partition, error),
+            Err(error) => self.close(partition, &error),
         }
     }
 }

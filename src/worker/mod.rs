@@ -42,7 +42,7 @@ pub enum WorkerError {
     /// The log ended it.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// A store ended it: its directory belongs to another process.
+    /// A store ended it: it is damaged and cannot be discarded.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The topics contradict each other; going on would fire twice or lose timers.
@@ -181,3 +181,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
 #[cfg(test)]
 #[path = "worker_test.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "trouble_test.rs"]
+mod trouble_tests;

@@ -11,12 +11,15 @@ use super::{Worker, WorkerError};
 use crate::log::{Aborted, CommitOutcome, Committed, Destination, Log, Transaction};
 use crate::position::Partition;
 use crate::store::Stores;
+use crate::task::Task;
 use crate::task::tally::Tally;
 use crate::time::Clock;
 use crate::timer::kind::KindNumber;
 
 /// Most records that wait for the linger; more are committed at once.
 const WAITING_RECORDS_MAX: usize = 10_000;
+/// Most bytes that wait for the linger: they have to be delivered within the time of a transaction on a slow line too.
+const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Longest a transaction may take before its call counts as hung: the transaction time-out and the settling of an abort.
 pub(super) const COMMIT_BOUND: Duration = Duration::from_mins(1);
 const STALL_FIRST: Duration = Duration::from_millis(100);
@@ -32,10 +35,11 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             .dirty_since
             .is_some_and(|since| self.clock.boot().saturating_sub(since) >= self.settings.commit_linger);
         let waiting: usize = self.tasks().map(|task| task.overlay().changed_rows() + task.emissions_waiting()).sum();
-        self.is_urgent || has_lingered || waiting >= WAITING_RECORDS_MAX
+        let is_large = || self.tasks().map(Task::bytes_waiting).sum::<usize>() >= WAITING_BYTES_MAX;
+        self.is_urgent || has_lingered || waiting >= WAITING_RECORDS_MAX || is_large()
     }
 
-    fn tasks(&self) -> impl Iterator<Item = &crate::task::Task<T::Store>> {
+    fn tasks(&self) -> impl Iterator<Item = &Task<T::Store>> {
         self.seats.values().filter_map(|seat| seat.task.as_ref()).filter(|task| task.takes_commands())
     }
 
@@ -83,9 +87,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                     tracing::info!(%kind, "kind fires again");
                     self.observer.kind_held(kind, false);
                 }
-                if let Some(appended) = committed.appended {
-                    self.guard.confirm(&self.clock, appended);
-                }
+                self.confirm_clock(&committed, took);
                 self.follow(&participants, &committed)
             }
             CommitOutcome::Aborted(aborted) => {
@@ -98,6 +100,13 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 self.unknown(&participants, &detail);
                 Ok(())
             }
+        }
+    }
+
+    /// Compares the clock with the broker's; an answer that took longer than a step may be says nothing.
+    pub(super) fn confirm_clock(&mut self, committed: &Committed, took: Duration) {
+        if let Some(appended) = committed.appended.filter(|_| took < self.settings.clock_step_max) {
+            self.guard.confirm(&self.clock, appended);
         }
     }
 
@@ -118,7 +127,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         }
         for (partition, error) in failed {
             // The log is ahead of this store: the task comes back by a restore of the difference.
-            self.close(partition, error)?;
+            self.close(partition, &error)?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::observer::{Observer, TaskState, TickReport};
 use super::{Worker, WorkerError};
-use crate::log::{ChangelogBatch, InputRecord, Log, LogEvent};
+use crate::log::{ChangelogBatch, InputRecord, Log, LogError, LogEvent};
 use crate::position::Partition;
 use crate::store::Stores;
 use crate::task::Phase;
@@ -68,14 +68,15 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
     fn patience(&mut self) -> Result<Duration, WorkerError> {
         let boot = self.clock.boot();
         let mut patience = HEARTBEAT;
+        if self.stalled_until > boot {
+            // Nothing can be settled before, however long it has waited.
+            return Ok(patience.min(self.stalled_until.saturating_sub(boot)));
+        }
         if let Some(since) = self.dirty_since {
             patience = patience.min((since + self.settings.commit_linger).saturating_sub(boot));
         }
         if let Some(end) = self.holds.next_end(boot) {
             patience = patience.min(end.saturating_sub(boot));
-        }
-        if self.stalled_until > boot {
-            return Ok(patience.min(self.stalled_until.saturating_sub(boot)));
         }
         if self.is_clock_held {
             return Ok(patience);
@@ -99,7 +100,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             }
         }
         for (partition, error) in failed {
-            self.close(partition, error)?;
+            self.close(partition, &error)?;
         }
         Ok(patience)
     }
@@ -134,7 +135,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             LogEvent::Assigned(partitions) => self.assigned(&partitions)?,
             LogEvent::Revoked(partitions) => self.revoked(&partitions)?,
             LogEvent::Lost(partitions) => self.lost(&partitions)?,
-            LogEvent::OutOfRange(partition) => self.out_of_range(partition),
+            LogEvent::OutOfRange(partition) => self.out_of_range(partition)?,
             LogEvent::Changelog(batch) => self.take_changelog(&batch)?,
             LogEvent::Record(record) => self.take_record(&record, report)?,
         }
@@ -147,20 +148,30 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         let Some(seat) = self.seats.get_mut(&record.partition) else {
             return Ok(());
         };
-        let Some(task) = seat.task.as_mut().filter(|task| task.takes_commands()) else {
-            return Ok(());
-        };
-        if !may_take || seat.is_rewind_due {
+        let task = seat.task.as_mut().filter(|task| task.takes_commands());
+        let Some(task) = task.filter(|_| may_take && !seat.is_rewind_due) else {
+            // Read on, the backlog would be read over and over for nothing.
             seat.is_rewind_due = true;
-            return Ok(());
-        }
+            return self.pause(record.partition);
+        };
         match task.absorb(record, self.now, &self.settings.rules) {
             Ok(()) => {
                 report.applied += 1;
                 self.dirty_since.get_or_insert(boot);
                 Ok(())
             }
-            Err(error) => self.close(record.partition, error),
+            Err(error) => self.close(record.partition, &error),
+        }
+    }
+
+    fn pause(&mut self, partition: Partition) -> Result<(), WorkerError> {
+        match self.log.pause(partition) {
+            Ok(()) => Ok(()),
+            Err(LogError::Retriable { doing, detail }) => {
+                tracing::warn!(%partition, doing, detail, "commands are read on and dropped");
+                Ok(())
+            }
+            Err(error @ LogError::Fatal { .. }) => Err(error.into()),
         }
     }
 
@@ -193,7 +204,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 Ok(())
             }
             Ok(Restored::Contradiction(detail)) => Err(WorkerError::Contradiction { partition, detail }),
-            Err(error) => self.close(partition, error),
+            Err(error) => self.close(partition, &error),
         }
     }
 
@@ -215,7 +226,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             self.observer.left();
             match sought {
                 Ok(()) => seat.is_rewind_due = false,
-                Err(crate::log::LogError::Retriable { doing, detail }) => {
+                Err(LogError::Retriable { doing, detail }) => {
                     tracing::warn!(%partition, doing, detail, "cannot read commands yet");
                 }
                 Err(error) => return Err(error.into()),
@@ -281,7 +292,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             }
         }
         for (partition, error) in failed {
-            self.close(partition, error)?;
+            self.close(partition, &error)?;
         }
         Ok(())
     }

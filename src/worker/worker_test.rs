@@ -22,16 +22,24 @@ use crate::timer::budget::Budget;
 use crate::timer::kind::{Kind, KindNumber, PastDue, Registry};
 use crate::timer::limits::Limits;
 
-const P: Partition = Partition(0);
+pub(super) const P: Partition = Partition(0);
 
 /// Stores that forget everything when they are closed: each take-over restores from the changelog.
-struct Forgetful;
+#[derive(Default)]
+pub(super) struct Forgetful {
+    /// How the next openings fail.
+    failures: Rc<RefCell<VecDeque<StoreError>>>,
+    /// How long an opening takes.
+    opening: Rc<Cell<Duration>>,
+    clock: Hands,
+}
 
 impl Stores for Forgetful {
     type Store = MemoryStore;
 
     fn open(&mut self, _partition: Partition) -> Result<MemoryStore, StoreError> {
-        Ok(MemoryStore::default())
+        self.clock.advance(self.opening.get());
+        self.failures.borrow_mut().pop_front().map_or_else(|| Ok(MemoryStore::default()), Err)
     }
 
     fn discard(&mut self, _partition: Partition) -> Result<(), StoreError> {
@@ -40,7 +48,7 @@ impl Stores for Forgetful {
 }
 
 #[derive(Default)]
-struct Deaf;
+pub(super) struct Deaf;
 
 impl Observer for Deaf {
     fn entered(&mut self, _call: &'static str, _bound: Duration) {}
@@ -57,27 +65,40 @@ impl Observer for Deaf {
     fn input_lost(&mut self, _partition: Partition, _records: u64) {}
 }
 
-struct Bench {
-    broker: Rc<RefCell<Broker>>,
-    clock: Hands,
-    worker: Worker<FakeLog, Forgetful, Hands, Deaf>,
-    events: Rc<RefCell<VecDeque<LogEvent>>>,
-    patience: Rc<Cell<Duration>>,
+pub(super) struct Bench {
+    pub(super) broker: Rc<RefCell<Broker>>,
+    pub(super) clock: Hands,
+    pub(super) worker: Worker<FakeLog, Forgetful, Hands, Deaf>,
+    pub(super) events: Rc<RefCell<VecDeque<LogEvent>>>,
+    pub(super) patience: Rc<Cell<Duration>>,
+    pub(super) failures: Rc<RefCell<VecDeque<StoreError>>>,
+    pub(super) opening: Rc<Cell<Duration>>,
 }
 
 impl Bench {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::on(&Rc::default(), &Hands::default())
     }
 
     fn on(broker: &Rc<RefCell<Broker>>, clock: &Hands) -> Self {
-        let log = FakeLog::new(broker);
-        let (events, patience) = (Rc::clone(&log.events), Rc::clone(&log.last_patience));
-        let worker = Worker::new(settings(), log, Forgetful, clock.clone(), Deaf);
-        Self { broker: Rc::clone(broker), clock: clock.clone(), worker, events, patience }
+        Self::with(settings(), broker, clock)
     }
 
-    fn ticks(&mut self, ticks: usize) {
+    pub(super) fn with(settings: Settings, broker: &Rc<RefCell<Broker>>, clock: &Hands) -> Self {
+        let log = FakeLog::new(broker);
+        let stores = Forgetful { clock: clock.clone(), ..Forgetful::default() };
+        Self {
+            broker: Rc::clone(broker),
+            clock: clock.clone(),
+            events: Rc::clone(&log.events),
+            patience: Rc::clone(&log.last_patience),
+            failures: Rc::clone(&stores.failures),
+            opening: Rc::clone(&stores.opening),
+            worker: Worker::new(settings, log, stores, clock.clone(), Deaf),
+        }
+    }
+
+    pub(super) fn ticks(&mut self, ticks: usize) {
         for _ in 0..ticks {
             self.worker.tick().unwrap();
             self.clock.advance(Duration::from_millis(10));
@@ -85,30 +106,30 @@ impl Bench {
     }
 
     /// Takes the partition over and lets it restore.
-    fn own(&mut self) {
+    pub(super) fn own(&mut self) {
         self.events.borrow_mut().push_back(LogEvent::Assigned(vec![P]));
         self.ticks(12);
     }
 
-    fn send(&mut self, json: &str) {
+    pub(super) fn send(&mut self, json: &str) {
         let now = self.clock.wall();
         self.broker.borrow_mut().produce(P, now, Bytes::from(json.to_owned()));
     }
 
-    fn arm(&mut self, id: &str, kind: &str, after: &str) {
+    pub(super) fn arm(&mut self, id: &str, kind: &str, after: &str) {
         self.send(&format!(
             r#"{{"run":"r","correlation_id":"{id}","arm":{{"timer_id":"{id}","kind":"{kind}","after":"{after}","payload":"{id}"}}}}"#
         ));
     }
 
-    fn fired(&self) -> Vec<String> {
+    pub(super) fn fired(&self) -> Vec<String> {
         let broker = self.broker.borrow();
         let events = broker.output.iter().filter(|emission| matches!(emission.to, Destination::Fired(_)));
         events.map(|emission| String::from_utf8(emission.value.clone().unwrap().to_vec()).unwrap()).collect()
     }
 }
 
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     let kind = |number, name: &str| Kind {
         number: KindNumber::new(number).unwrap(),
         name: name.to_owned(),
@@ -124,6 +145,7 @@ fn settings() -> Settings {
             results: true,
             source: "/punctual".to_owned(),
             owner: "test".to_owned(),
+            arm_bytes_max: 600_000,
             dead_letter_bytes_max: 900_000,
         },
         budget: Budget::default(),

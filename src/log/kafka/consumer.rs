@@ -3,7 +3,8 @@
 //! ```text
 //!   group gives        accept         consume
 //! ──────────────→ told ───────→ paused ───────→ reading ──┐ consume: rewinds
-//!                                 │                ↑  │───┘
+//!                                 │    pause       ↑  │───┘
+//!                                 │ ←──────────────┼──┤
 //!   group takes, or it was lost   │                   │
 //!               told ←────────────┴───────────────────┘     release: forgotten
 //! ```
@@ -197,6 +198,19 @@ impl GroupConsumer {
                 detail: "the partition is not held".to_owned(),
             }),
         }
+    }
+
+    /// Stops reading a partition until it is consumed again. One that is not being read stays as it is.
+    ///
+    /// # Errors
+    /// [`LogError::Retriable`] when the client refuses.
+    pub(super) fn pause(&mut self, partition: Partition) -> Result<(), LogError> {
+        let Some(Reading::From(next)) = self.held.get(&partition).copied() else { return Ok(()) };
+        let list = self.list([(partition, Some(next))])?;
+        let doing = || format!("pausing {} [{partition}]", self.topic);
+        self.consumer.pause(&list).map_err(|error| refused(doing(), &error))?;
+        self.held.insert(partition, Reading::Paused);
+        Ok(())
     }
 
     fn read_from(&mut self, partition: Partition, from: Position, patience: Duration) -> Result<(), LogError> {

@@ -241,6 +241,10 @@ impl Log for KafkaLog {
         self.clients().consumer.consume(partition, from)
     }
 
+    fn pause(&mut self, partition: Partition) -> Result<(), LogError> {
+        self.clients().consumer.pause(partition)
+    }
+
     fn position(&self, partition: Partition) -> Option<Position> {
         self.clients.as_ref().and_then(|clients| clients.consumer.position(partition))
     }

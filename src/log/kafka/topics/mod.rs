@@ -35,6 +35,8 @@ pub struct Inspection {
     pub delete_retention: Option<Duration>,
     /// The largest record that the changelog takes.
     pub changelog_bytes_max: Option<usize>,
+    /// The largest record that the command topic takes.
+    pub arm_bytes_max: Option<usize>,
     /// The largest record that the dead-letter topic takes.
     pub dead_letter_bytes_max: Option<usize>,
     /// The largest record that every fired topic takes.
@@ -114,6 +116,8 @@ impl Topics {
             inspection.delete_retention = changelog.millis("delete.retention.ms").map(Duration::from_millis);
             inspection.changelog_bytes_max = changelog.bytes_max();
         }
+        let arm = planned.iter().find(|p| p.is_arm()).and_then(|p| cluster.topics.get(&p.name));
+        inspection.arm_bytes_max = arm.and_then(facts::TopicFacts::bytes_max);
         let dead_letter = planned.iter().find(|p| p.is_dead_letter()).and_then(|p| cluster.topics.get(&p.name));
         inspection.dead_letter_bytes_max = dead_letter.and_then(facts::TopicFacts::bytes_max);
         let fired = planned.iter().filter(|p| p.is_fired()).filter_map(|p| cluster.topics.get(&p.name));

@@ -1,0 +1,74 @@
+//! Tests of a restore by hand: records in, the header and the end of the restore out.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{InputAtJoin, RestoreStart, Restored};
+use crate::log::{ChangelogBatch, ChangelogRecord, Extent, FencingPosition};
+use crate::position::{Offset, Partition, Position};
+use crate::store::memory::MemoryStore;
+use crate::store::{Batch, Store};
+use crate::task::Task;
+use crate::time::Timestamp;
+use crate::timer::model::Generation;
+use crate::wire::key::StateKey;
+use crate::wire::state::Meta;
+
+const P: Partition = Partition(0);
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_millis(1_796_083_200_000 + seconds * 1_000)
+}
+
+/// Returns a task whose store was level at `level_at`, if it was ever, and that restores 10 offsets from `now` on.
+fn restoring(level_at: Option<Timestamp>, now: Timestamp) -> Task<MemoryStore> {
+    let mut store = MemoryStore::default();
+    let mut batch = Batch::default();
+    batch.header.level_at = level_at;
+    store.write(batch).unwrap();
+    let mut task = Task::new(P, store, Position(0)).unwrap();
+    let fencing = FencingPosition { position: Position(0), committed: true };
+    let extent = Extent { start: Position(0), end: Position(100) };
+    let input = InputAtJoin { fencing, extent };
+    let start = RestoreStart { nonce: 7, until: Position(10), from: Position(0), input };
+    task.begin_restore(start, now, Duration::ZERO);
+    task
+}
+
+fn meta(offset: i64, value: Option<Bytes>) -> ChangelogRecord {
+    ChangelogRecord { offset: Offset(offset), key: StateKey::Meta.encode(), value }
+}
+
+fn batch(records: Vec<ChangelogRecord>, position: i64) -> ChangelogBatch {
+    ChangelogBatch { partition: P, records, position: Position(position) }
+}
+
+#[test]
+fn an_unfinished_restore_makes_no_store_younger() {
+    for (before, after) in [(None, at(100)), (Some(at(0)), at(0))] {
+        let mut task = restoring(before, at(100));
+        task.restore(&batch(Vec::new(), 5), at(110), Duration::ZERO).unwrap();
+        assert_eq!(task.overlay().store().header().level_at, Some(after), "tombstones behind it are as old as before");
+        task.restore(&batch(Vec::new(), 10), at(120), Duration::ZERO).unwrap();
+        assert_eq!(task.overlay().store().header().level_at, Some(at(120)));
+    }
+}
+
+#[test]
+fn commands_are_not_read_again_from_the_start_when_the_position_cannot_be_read() {
+    let good = Meta { input_position: Position(50), next_generation: Generation(9) }.encode();
+    let ends = |values: Vec<Option<Bytes>>| {
+        let records = values.into_iter().enumerate().map(|(offset, value)| meta(i64::try_from(offset).unwrap(), value));
+        let mut task = restoring(None, at(0));
+        task.restore(&batch(records.collect(), 10), at(1), Duration::ZERO).unwrap()
+    };
+    // Reader version 99 and nothing else.
+    let too_new = Bytes::from_static(&[0x08, 99]);
+    assert!(matches!(ends(vec![Some(too_new.clone())]), Restored::Contradiction(_)), "alone");
+    assert!(matches!(ends(vec![Some(good.clone()), Some(too_new.clone())]), Restored::Contradiction(_)), "last");
+    assert!(matches!(ends(vec![Some(good.clone()), None]), Restored::Contradiction(_)), "removed");
+    let found = Restored::From { position: Position(50), lost: 0 };
+    assert_eq!(ends(vec![Some(too_new), Some(good)]), found, "a later one can be read");
+    assert_eq!(ends(vec![]), Restored::From { position: Position(0), lost: 0 }, "there never was one");
+}
