@@ -245,7 +245,7 @@ fn what_was_taken_is_settled_before_a_lost_position_is_looked_for() {
     assert_eq!(bench.broker.borrow().committed.get(&P), Some(&Position(1)));
 }
 
-/// All ways to fail, one after the other in every order of three, around one timer that on_topic, one that is cancelled and
+/// All ways to fail, one after the other in every order of three, around one timer that fires, one that is cancelled and
 /// one that is replaced.
 #[test]
 fn any_three_troubles_in_a_row_neither_lose_nor_double() {
@@ -298,13 +298,13 @@ fn check(troubles: [Trouble; 3]) {
                 r#"{{"run":"r","correlation_id":"{id}","arm":{{"timer_id":"{id}-{number}","kind":"{kind}","after":"{after}","payload":"{id}-{number}"}}}}"#
             )
         };
-        send(&bench, &arm("on_topic", "email", "PT0.5S"));
-        expected.push(format!("on_topic-{number}"));
+        send(&bench, &arm("fires", "email", "PT0.5S"));
+        expected.push(format!("fires-{number}"));
         send(&bench, &arm("cancelled", "sms", "PT40S"));
         bench.ticks(number * 7);
         trouble.happen(&mut bench);
         send(&bench, &format!(r#"{{"run":"r","correlation_id":"d","disarm":{{"timer_id":"cancelled-{number}"}}}}"#));
-        send(&bench, &arm("on_topic", "email", "PT30S"));
+        send(&bench, &arm("fires", "email", "PT30S"));
         send(&bench, "no command");
         bench.ticks(25);
         trouble.end(&mut bench);
@@ -325,7 +325,7 @@ fn check(troubles: [Trouble; 3]) {
     let on_topic = broker.sent_to(Destination::Fired(KindNumber::new(1).unwrap())).len();
     let answers: Vec<String> =
         broker.sent_to(Destination::Results).iter().map(|answer| format!("{:?}", answer.value)).collect();
-    let armed = answers.iter().filter(|answer| answer.contains("\\\"armed\\\"") && answer.contains("on_topic")).count();
+    let armed = answers.iter().filter(|answer| answer.contains("\\\"armed\\\"") && answer.contains("fires")).count();
     assert_eq!(on_topic, armed, "what was answered as armed has fired, {troubles:?} {answers:#?}");
     assert_eq!(answers.len(), 12, "{troubles:?} {answers:#?}");
     drop(broker);
