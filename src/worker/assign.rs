@@ -160,10 +160,14 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         let mut joining = Vec::new();
         for partition in due {
             self.observer.entered("take over a partition", CALL_BOUND);
-            let prepared = self.prepare_join(partition);
+            let prepared = if partition.0 < self.settings.rules.partitions {
+                self.prepare_join(partition).map(Some)
+            } else {
+                self.join_forwarding(partition).map(|()| None)
+            };
             self.observer.left();
             match prepared {
-                Ok(ready) => joining.push(ready),
+                Ok(ready) => joining.extend(ready),
                 Err(WorkerError::Log(LogError::Retriable { doing, detail })) => {
                     tracing::warn!(%partition, doing, detail, "cannot take the partition over yet");
                     if let Some(seat) = self.seats.get_mut(&partition) {
@@ -180,6 +184,25 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         if !joining.is_empty() {
             self.commit_barriers(joining)?;
         }
+        Ok(())
+    }
+
+    /// Takes a partition over that the command topic has and the changelog has not. The group's position is the truth here:
+    /// what is read is forwarded in the transaction that moves it.
+    fn join_forwarding(&mut self, partition: Partition) -> Result<(), WorkerError> {
+        let fencing = self.log.fencing_position(partition)?;
+        let store = self.open_store(partition)?;
+        let mut task = Task::new(partition, store, fencing.position)?;
+        task.begin_forwarding(fencing.position);
+        tracing::warn!(
+            %partition,
+            position = %fencing.position,
+            "forwarding only: the command topic has more partitions than the changelog"
+        );
+        let seat = self.seats.entry(partition).or_insert_with(Seat::vacant);
+        seat.task = Some(task);
+        seat.is_rewind_due = true;
+        self.observer.task(partition, TaskState::Running);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::observer::{Holdings, Observer};
 use super::settle::COMMIT_BOUND;
 use super::{Worker, WorkerError};
-use crate::log::{CommitOutcome, Log, Transaction};
+use crate::log::{CommitOutcome, Log, LogError, Transaction};
 use crate::position::Partition;
 use crate::store::{StoreError, Stores};
 use crate::task::{Phase, Task};
@@ -17,6 +17,10 @@ use crate::timer::kind::KindNumber;
 
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the topics of state are looked at: whether they are still those that they were.
+const TOPICS_INTERVAL: Duration = Duration::from_secs(30);
+/// Longest a look at the topics may take before it counts as hung.
+const TOPICS_BOUND: Duration = Duration::from_secs(30);
 /// How often a partition that is still waiting for its commands is named.
 const NAME_INTERVAL: Duration = Duration::from_secs(10);
 /// Overdue rows are counted up to so many per kind and partition: the gauge says "many", not how many.
@@ -36,6 +40,10 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         if boot >= self.report_at {
             self.report_at = boot + REPORT_INTERVAL;
             self.report()?;
+        }
+        if boot >= self.topics_at {
+            self.topics_at = boot + TOPICS_INTERVAL;
+            self.check_topics()?;
         }
         if boot >= self.name_at {
             self.name_at = boot + NAME_INTERVAL;
@@ -73,7 +81,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             .seats
             .iter()
             .filter_map(|(partition, seat)| seat.task.as_ref().map(|task| (*partition, task)))
-            .find(|(_, task)| task.takes_commands() && !task.is_dirty())
+            .find(|(_, task)| task.takes_commands() && task.has_changelog() && !task.is_dirty())
         else {
             // A partition of which nothing was taken yet has its first position to commit: that shows the time as well.
             return self.settle();
@@ -97,6 +105,30 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             }
         }
         Ok(())
+    }
+
+    /// Stops by name when a topic of state was created anew, or the changelog has got partitions, while tasks run on it.
+    fn check_topics(&mut self) -> Result<(), WorkerError> {
+        let Some(partition) = self.seats.keys().next().copied() else {
+            return Ok(());
+        };
+        self.observer.entered("look at the topics", TOPICS_BOUND);
+        let ids = self.log.topic_ids();
+        self.observer.left();
+        let ids = match ids {
+            Ok(ids) => ids,
+            // The broker is away, or a topic is: the transactions tell that.
+            Err(LogError::Retriable { .. }) => return Ok(()),
+            Err(error @ LogError::Fatal { .. }) => return Err(error.into()),
+        };
+        match self.topic_ids.replace(ids) {
+            Some(before) if before != ids => {
+                let detail =
+                    "the command topic or the changelog was deleted and created anew while its timers were here";
+                Err(WorkerError::Contradiction { partition, detail })
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Names the partitions that do not fire yet. A client's open transaction hides the commands behind it until it ends, at

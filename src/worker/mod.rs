@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::log::{Log, LogError};
+use crate::log::{Log, LogError, TopicIds};
 use crate::position::Partition;
 use crate::store::{StoreError, Stores};
 use crate::task::Task;
@@ -126,6 +126,9 @@ pub struct Worker<L, T: Stores, C, O> {
     report_at: Duration,
     /// The boot-clock time at which waiting partitions are next named.
     name_at: Duration,
+    /// The boot-clock time of the next look at the topics, and what the last one saw.
+    topics_at: Duration,
+    topic_ids: Option<TopicIds>,
     /// Rises with each flush, so that the stores take turns.
     flush_turn: usize,
 }
@@ -159,6 +162,8 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             flush_at: Duration::ZERO,
             report_at: Duration::ZERO,
             name_at: Duration::ZERO,
+            topics_at: Duration::ZERO,
+            topic_ids: None,
             flush_turn: 0,
         }
     }

@@ -96,7 +96,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                     Err(error) => failed.push((*partition, error)),
                 },
                 Phase::Joining | Phase::CatchingUp { .. } => patience = patience.min(CATCH_UP_WAIT),
-                Phase::Restoring(_) => {}
+                Phase::Restoring(_) | Phase::Forwarding => {}
             }
         }
         for (partition, error) in failed {

@@ -257,6 +257,8 @@ pub(super) fn transactional_id(settings: &KafkaSettings, number: usize) -> Strin
 /// resumed waits for a fetch that is under way.
 const READING: &[(&str, &str)] = &[
     ("fetch.wait.max.ms", "100"),
+    // How long partitions that were added to the command topic stay unread.
+    ("topic.metadata.refresh.interval.ms", "30000"),
     ("fetch.queue.backoff.ms", "20"),
     ("fetch.error.backoff.ms", "100"),
     ("fetch.max.bytes", "8388608"),
