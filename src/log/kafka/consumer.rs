@@ -177,7 +177,8 @@ impl GroupConsumer {
     pub(super) fn release(&mut self, partitions: &[Partition]) -> Result<(), LogError> {
         let held: Vec<_> =
             partitions.iter().filter(|partition| self.held.remove(partition).is_some()).copied().collect();
-        if held.is_empty() {
+        if held.is_empty() && !partitions.is_empty() {
+            // They were held by an earlier client. An empty list is an answer that the client waits for.
             return Ok(());
         }
         let list = self.list(held.iter().map(|partition| (*partition, None)))?;

@@ -53,15 +53,12 @@ const RESTORE_SLICE: Duration = Duration::from_millis(3);
 /// How long closing may take before it is left to a thread of its own.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// A member that is fenced again within this time has a rival: another process with its instance id, which comes back too.
-const RIVAL_WITHIN: Duration = Duration::from_mins(2);
-
 /// A worker's end of Kafka.
 pub struct KafkaLog {
     settings: KafkaSettings,
     topics: Topics,
     partitions: u32,
-    /// Since the member was last fenced and joined anew.
+    /// Set when the member was fenced and joined anew; fenced again before it is over, it has a rival.
     last_fenced: Option<Deadline>,
     /// Present until the log is dropped.
     clients: Option<Clients>,
@@ -115,7 +112,8 @@ impl KafkaLog {
             }
             MemberError::Fenced(detail) => {
                 tracing::warn!(detail, "fenced by a member with this instance id, joining anew");
-                self.last_fenced = Some(Deadline::after(RIVAL_WITHIN));
+                // It takes a session to be fenced by oneself again: brokers that restart over and over are no rival.
+                self.last_fenced = Some(Deadline::after(self.settings.session_timeout));
                 let new = GroupConsumer::join(&self.settings)?;
                 let clients = self.clients();
                 let held = clients.consumer.held();

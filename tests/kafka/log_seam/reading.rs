@@ -106,6 +106,34 @@ fn several_partitions_restore_side_by_side_while_commands_are_read() {
 }
 
 #[test]
+fn a_restore_that_starts_with_the_barrier_always_ends() {
+    // R2: the marker of the barrier's own transaction may still be under way.
+    let rig = Rig::new(Broker::shared(), "at-once", 4);
+    let mut member = rig.member("a", 4);
+    for round in 0..100 {
+        let barriers = (0..4).map(|number| {
+            let mut record = state(&format!("nonce-{round}"));
+            record.partition = Some(Partition(number));
+            record
+        });
+        let mut waiting = member.commit_surely(&barriers.collect::<Vec<_>>()).changelog;
+        for (partition, behind) in &waiting {
+            member.log.restore(*partition, Position(behind.0 - 1)).unwrap();
+        }
+        wait::until_true(BOUND, &format!("every restore of round {round} ends"), || {
+            for event in member.poll().unwrap() {
+                let LogEvent::Changelog(batch) = event else { panic!("{event:?}") };
+                if waiting.get(&batch.partition).is_some_and(|behind| *behind <= batch.position) {
+                    waiting.remove(&batch.partition);
+                    member.log.stop_restore(batch.partition).unwrap();
+                }
+            }
+            waiting.is_empty()
+        });
+    }
+}
+
+#[test]
 fn reading_steps_over_markers_and_rewinds() {
     let rig = Rig::new(Broker::shared(), "position", 1);
     produce(&rig, 0, &["0", "1"]);
