@@ -314,19 +314,15 @@ fn check(troubles: [Trouble; 3]) {
     let mut fired = bench.fired();
     fired.sort();
     // An arm after the fire is another timer, and one that came before it was the same.
-    let again = fired.len() - {
-        fired.dedup();
-        fired.len()
-    };
-    assert!(again <= 3, "{troubles:?}");
+    fired.dedup();
     assert_eq!(fired, expected, "{troubles:?}");
     let broker = bench.broker.borrow();
     assert_eq!(broker.sent_to(Destination::DeadLetter).len(), 3, "{troubles:?}");
-    let on_topic = broker.sent_to(Destination::Fired(KindNumber::new(1).unwrap())).len();
+    let events = broker.sent_to(Destination::Fired(KindNumber::new(1).unwrap())).len();
     let answers: Vec<String> =
         broker.sent_to(Destination::Results).iter().map(|answer| format!("{:?}", answer.value)).collect();
     let armed = answers.iter().filter(|answer| answer.contains("\\\"armed\\\"") && answer.contains("fires")).count();
-    assert_eq!(on_topic, armed, "what was answered as armed has fired, {troubles:?} {answers:#?}");
+    assert_eq!(events, armed, "what was answered as armed has fired, {troubles:?} {answers:#?}");
     assert_eq!(answers.len(), 12, "{troubles:?} {answers:#?}");
     drop(broker);
     let task = bench.worker.seats.get(&P).and_then(|seat| seat.task.as_ref()).unwrap();
