@@ -115,8 +115,11 @@ pub struct Worker<L, T: Stores, C, O> {
     failures: u32,
     /// Whether the producers have to be made anew before the next transaction.
     is_rebuild_due: bool,
-    /// The last time that could be trusted.
+    /// The last time that could be trusted: what is due is judged by it.
     now: Timestamp,
+    /// The latest time that ever could: commands are judged by it, so that a clock that steps back rejects none of them as
+    /// ahead of us.
+    latest: Timestamp,
     /// Whether the clock is held because of a forward step.
     is_clock_held: bool,
     /// The boot-clock time of the next probe of the broker's clock.
@@ -157,6 +160,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             failures: 0,
             is_rebuild_due: false,
             now,
+            latest: now,
             is_clock_held: false,
             probe_at: Duration::ZERO,
             flush_at: Duration::ZERO,

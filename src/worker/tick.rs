@@ -116,6 +116,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             }
         };
         self.now = now;
+        self.latest = self.latest.max(now);
         if is_held != self.is_clock_held {
             self.is_clock_held = is_held;
             self.observer.clock_held(is_held);
@@ -154,7 +155,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             seat.is_rewind_due = true;
             return self.pause(record.partition);
         };
-        match task.absorb(record, self.now, &self.settings.rules) {
+        match task.absorb(record, self.latest, &self.settings.rules) {
             Ok(()) => {
                 report.applied += 1;
                 self.dirty_since.get_or_insert(boot);

@@ -342,3 +342,19 @@ fn a_partition_that_was_added_to_the_command_topic_is_forwarded() {
     assert_eq!(broker.committed.get(&added).copied(), Some(Position(2)));
     assert!(!broker.changelog.contains_key(&added), "it has no changelog");
 }
+
+// T3
+#[test]
+fn a_clock_that_steps_back_rejects_no_command_as_ahead_of_us() {
+    let mut bench = Bench::new();
+    bench.own();
+    let right = bench.clock.wall();
+    bench.clock.step_seconds(-3_600);
+    let arm = r#"{"run":"r","arm":{"timer_id":"a","kind":"email","after":"PT1S","payload":"a"}}"#;
+    bench.broker.borrow_mut().produce(P, right, Bytes::from(arm));
+    bench.ticks(20);
+    assert_eq!(bench.broker.borrow().sent_to(Destination::DeadLetter).len(), 0);
+    bench.clock.advance(Duration::from_hours(1));
+    bench.ticks(200);
+    assert_eq!(bench.fired(), ["a"]);
+}
