@@ -269,11 +269,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 transaction.positions.insert(ready.partition, ready.input.fencing.position);
             }
         }
-        let began = self.clock.boot();
-        self.observer.entered("commit barriers", COMMIT_BOUND);
-        let outcome = self.log.commit(&transaction);
-        self.observer.left();
-        let took = self.clock.boot().saturating_sub(began);
+        let (outcome, took) = self.commit("commit barriers", &transaction);
         match outcome {
             CommitOutcome::Committed(committed) => {
                 self.failures = 0;

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::observer::{Holdings, Observer};
-use super::settle::COMMIT_BOUND;
 use super::{Worker, WorkerError};
 use crate::log::{CommitOutcome, Log, LogError, Transaction};
 use crate::position::Partition;
@@ -88,11 +87,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         };
         let transaction =
             Transaction { emissions: vec![task.probe()], positions: BTreeMap::from([(partition, task.position())]) };
-        let began = self.clock.boot();
-        self.observer.entered("probe the broker's clock", COMMIT_BOUND);
-        let outcome = self.log.commit(&transaction);
-        self.observer.left();
-        let took = self.clock.boot().saturating_sub(began);
+        let (outcome, took) = self.commit("probe the broker's clock", &transaction);
         match outcome {
             CommitOutcome::Committed(committed) => self.confirm_clock(&committed, took),
             CommitOutcome::Aborted(aborted) => {

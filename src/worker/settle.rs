@@ -74,11 +74,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             // Only scan cursors moved, which the log does not hold.
             return self.follow(&participants, &Committed::default());
         }
-        let began = self.clock.boot();
-        self.observer.entered("commit", COMMIT_BOUND);
-        let outcome = self.log.commit(&transaction);
-        self.observer.left();
-        let took = self.clock.boot().saturating_sub(began);
+        let (outcome, took) = self.commit("commit", &transaction);
         match outcome {
             CommitOutcome::Committed(committed) => {
                 self.failures = 0;
@@ -101,6 +97,15 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 Ok(())
             }
         }
+    }
+
+    /// Writes a transaction, under a name for the health check. Returns how it ended, and after how long.
+    pub(super) fn commit(&mut self, call: &'static str, transaction: &Transaction) -> (CommitOutcome, Duration) {
+        let began = self.clock.boot();
+        self.observer.entered(call, COMMIT_BOUND);
+        let outcome = self.log.commit(transaction);
+        self.observer.left();
+        (outcome, self.clock.boot().saturating_sub(began))
     }
 
     /// Compares the clock with the broker's; an answer that took longer than a step may be says nothing.
