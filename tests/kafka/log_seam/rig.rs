@@ -152,7 +152,13 @@ pub(crate) struct Member {
 
 impl Member {
     pub(crate) fn connect(settings: &KafkaSettings) -> Self {
-        Self { log: KafkaLog::connect(settings).unwrap(), held: BTreeMap::new() }
+        // A topic that was just created is not known everywhere at once.
+        let log = wait::until(BOUND, "the member is connected", || match KafkaLog::connect(settings) {
+            Ok(log) => Some(log),
+            Err(LogError::Retriable { .. }) => None,
+            Err(error @ LogError::Fatal { .. }) => panic!("{error}"),
+        });
+        Self { log, held: BTreeMap::new() }
     }
 
     /// Polls once, obeys the group, and returns the events that are not about it.
