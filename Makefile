@@ -44,7 +44,8 @@ check-text: setup
 	@tools=$$(scripts/tools); set -x; \
 	"$$tools/typos"; \
 	"$$tools/shellcheck" $(shell_scripts); \
-	RUST_LOG=warn "$$tools/taplo" fmt --check
+	RUST_LOG=warn "$$tools/taplo" fmt --check; \
+	python3 demo/ledger_test.py
 
 .PHONY: check-helm
 check-helm: setup ## Checks the chart: lint, templates, and their objects against the strict schemas of Kubernetes.

@@ -5,21 +5,23 @@ headers. Keeps: what was armed is written down by the caller, before the service
 """
 
 import datetime
+import itertools
 import json
 import subprocess
 import threading
 import time
 
-# An event that is later than this was held up by the crash; the last of them ends the take-over.
+# A partition whose events come later than this, from the kill on, waits for its new owner.
 HELD_UP_SECONDS = 1.0
 
 
 class Event:
     """A fired event and the time of its receipt, in seconds since the epoch."""
 
-    def __init__(self, identity, event_id, due, fired, received):
+    def __init__(self, identity, place, due, fired, received):
         self.identity = identity
-        self.event_id = event_id
+        # Topic and partition.
+        self.place = place
         self.due = due
         self.fired = fired
         self.received = received
@@ -70,9 +72,8 @@ class Reader:
 def event_of(record, received):
     """Reads a record as kcat prints it: headers are a flat list of names and values."""
     headers = dict(zip(record["headers"][::2], record["headers"][1::2]))
-    return Event(
-        headers["ce_subject"], headers["ce_id"], instant(headers["punctual-due"]), instant(headers["punctual-fired"]), received
-    )
+    due, fired = instant(headers["punctual-due"]), instant(headers["punctual-fired"])
+    return Event(headers["ce_subject"], (record["topic"], record["partition"]), due, fired, received)
 
 
 def instant(text):
@@ -123,11 +124,23 @@ class Phases:
     """Events by their due: before the kill, during the take-over, after it."""
 
     def __init__(self, events, killed_at):
-        held_up = [event.received for event in events if event.due >= killed_at - 1 and event.lateness > HELD_UP_SECONDS]
-        self.took_over_at = max(held_up, default=killed_at)
+        self.took_over_at = max([killed_at, *held_up_until(events, killed_at)])
         self.before = [event for event in events if event.due < killed_at]
         self.during = [event for event in events if killed_at <= event.due < self.took_over_at]
-        self.after = [event for event in events if event.due >= max(self.took_over_at, killed_at)]
+        self.after = [event for event in events if event.due >= self.took_over_at]
+
+
+def held_up_until(events, killed_at):
+    """Yields, for each partition that lost its owner, when the last of the events came that waited for the new one."""
+    by_place = {}
+    for event in sorted(events, key=lambda event: event.due):
+        # What was due close to the kill may have been under way already.
+        if event.due >= killed_at + HELD_UP_SECONDS:
+            by_place.setdefault(event.place, []).append(event)
+    for of_place in by_place.values():
+        waited = list(itertools.takewhile(lambda event: event.lateness > HELD_UP_SECONDS, of_place))
+        if waited:
+            yield max(event.received for event in waited)
 
 
 def percentile(values, share):

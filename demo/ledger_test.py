@@ -9,8 +9,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from ledger import Account, Event, Phases, event_of, percentile  # noqa: E402
 
 
-def event(identity, due=100.0, fired=100.0, received=100.02):
-    return Event(identity, f"{identity}/1", due, fired, received)
+def event(identity, due=100.0, fired=100.0, received=100.02, partition=0):
+    return Event(identity, ("fired", partition), due, fired, received)
 
 
 class Accounts(unittest.TestCase):
@@ -36,11 +36,23 @@ class Accounts(unittest.TestCase):
 
 class PhasesOfATakeOver(unittest.TestCase):
     def test_events_are_told_apart_by_their_due(self):
-        events = [event("a", 90, 90, 90.01), event("b", 101, 107, 107.0), event("c", 103, 103, 103.01), event("d", 108, 108, 108.02)]
+        events = [
+            event("a", 90, 90, 90.01),
+            event("b", 102, 107, 107.0),
+            event("c", 103, 103, 103.01, partition=1),
+            event("d", 108, 108, 108.02),
+        ]
         phases = Phases(events, killed_at=100)
         identities = [[one.identity for one in phase] for phase in (phases.before, phases.during, phases.after)]
         self.assertEqual(identities, [["a"], ["b", "c"], ["d"]])
         self.assertEqual(phases.took_over_at, 107.0)
+
+    def test_a_late_event_after_the_take_over_does_not_lengthen_it(self):
+        events = [event("a", 102, 107, 107.0), event("b", 108, 108, 108.01), event("c", 110, 112, 112)]
+        self.assertEqual(Phases(events, killed_at=100).took_over_at, 107.0)
+
+    def test_without_a_partition_that_waits_there_was_no_take_over(self):
+        self.assertEqual(Phases([event("a", 102, 102, 102.01)], killed_at=100).took_over_at, 100)
 
     def test_percentiles_are_of_the_values(self):
         self.assertEqual(percentile([3, 1, 2], 0.5), 2)
@@ -50,8 +62,9 @@ class PhasesOfATakeOver(unittest.TestCase):
 class Records(unittest.TestCase):
     def test_headers_are_read_as_kcat_prints_them(self):
         headers = ["ce_subject", "t/r/i", "ce_id", "t/r/i/1", "punctual-due", "2026-12-01T09:00:00.250Z"]
-        read = event_of({"headers": headers + ["punctual-fired", "2026-12-01T09:00:00.251Z"]}, 5.0)
-        self.assertEqual((read.identity, read.event_id, round(read.fired - read.due, 3)), ("t/r/i", "t/r/i/1", 0.001))
+        headers += ["punctual-fired", "2026-12-01T09:00:00.251Z"]
+        read = event_of({"topic": "fired", "partition": 3, "headers": headers}, 5.0)
+        self.assertEqual((read.identity, read.place, round(read.fired - read.due, 3)), ("t/r/i", ("fired", 3), 0.001))
 
 
 if __name__ == "__main__":

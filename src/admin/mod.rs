@@ -27,7 +27,7 @@ const PATHS: &str = "there is:\n/metrics\n/livez\n/readyz\n/startupz\n";
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     /// The address cannot be listened on.
-    #[error("admin.listen: cannot listen on `{address}`: {source}; choose a free address and port of this machine")]
+    #[error("admin.listen: cannot listen on `{address}`; choose a free address and port of this machine")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -190,6 +190,6 @@ mod tests {
         let address = taken.local_addr().unwrap();
         let health = Arc::new(Health::new(0, Duration::ZERO));
         let error = with_own(|metrics| AdminServer::start(address, metrics.clone(), health)).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("admin.listen: cannot listen on `{address}`: ")), "{error}");
+        assert!(error.starts_with(&format!("admin.listen: cannot listen on `{address}`; choose")), "{error}");
     }
 }

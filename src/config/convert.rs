@@ -17,6 +17,8 @@ use crate::worker::settings::Settings;
 pub struct TopicFacts {
     /// The partition count of the changelog.
     pub partitions: u32,
+    /// The partition count of the command topic.
+    pub arm_partitions: u32,
     /// The changelog's `delete.retention.ms`.
     pub changelog_delete_retention: Duration,
     /// The largest fired record, outbox included, that all fired topics and the changelog take.
@@ -40,7 +42,9 @@ impl Config {
             properties: self.kafka.properties.clone(),
             group: self.kafka.group.clone(),
             instance: self.worker_name(worker),
-            static_membership: self.kafka.static_membership,
+            // A static member that comes back gets its old partitions, and the group does not look whether the topic has got
+            // more of them meanwhile: commands on those would stay unread.
+            static_membership: self.kafka.static_membership && facts.arm_partitions <= facts.partitions,
             session_timeout: self.kafka.session_timeout,
             topics: self.topic_names(),
             partitions: facts.partitions,
@@ -110,6 +114,7 @@ mod tests {
         let config = Config::load(&Sources { set, ..Sources::default() }).unwrap();
         let facts = TopicFacts {
             partitions: 12,
+            arm_partitions: 12,
             changelog_delete_retention: Duration::from_hours(48),
             fired_bytes_max: 500_000,
             arm_bytes_max: 1_048_588,
@@ -120,6 +125,9 @@ mod tests {
         assert_eq!(log.session_timeout, Duration::from_secs(6));
         assert_eq!(log.topics.fired.values().collect::<Vec<_>>(), ["timers.fired.email"]);
         assert_eq!(log.partitions, 12);
+        assert!(log.static_membership, "as configured");
+        let grown = TopicFacts { arm_partitions: 13, ..facts };
+        assert!(!config.kafka_settings(1, &grown).static_membership, "R26: the new partition is to be assigned");
         let worker = config.worker_settings(1, &facts);
         assert_eq!(worker.rules.owner, "a-1");
         assert!(!worker.rules.results, "no results topic");

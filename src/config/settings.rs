@@ -201,7 +201,7 @@ impl Kafka {
             bootstrap_servers: layers.text("kafka.bootstrap_servers")?.non_empty()?,
             group: layers.text("kafka.group")?.non_empty()?,
             static_membership: layers.text("kafka.static_membership")?.boolean()?,
-            session_timeout: layers.text("kafka.session_timeout")?.duration(SECOND..=HOUR)?,
+            session_timeout: layers.text("kafka.session_timeout")?.duration(SECOND..=HOUR / 2)?,
             properties,
         })
     }

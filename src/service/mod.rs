@@ -1,7 +1,7 @@
 //! The service: everything wired together, from settings to a clean stop.
 //!
 //! ```text
-//!   preflight ─▶ state directory ─▶ admin server ─▶ workers … signal or failure ─▶ stop ─▶ join within the time-out
+//!   admin server, signals ─▶ preflight ─▶ state directory ─▶ workers … signal or failure ─▶ stop ─▶ join within the time-out
 //! ```
 //!
 //! Owns the start, the threads and the end of the process. Decides nothing about timers.
@@ -11,22 +11,31 @@
 mod preflight;
 mod threads;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use tokio::signal::unix::{SignalKind, signal};
+use anyhow::{Context, Result};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::admin::AdminServer;
+use crate::config::convert::TopicFacts;
 use crate::config::settings::{Config, LogFormat};
 use crate::store::rocks::Resources;
 use crate::store::rocks::stores::StateDirectory;
 use crate::telemetry::health::Health;
 use crate::telemetry::logging;
+use crate::telemetry::observer::WorkerObserver;
 use crate::telemetry::recorder::Metrics;
 use crate::time::Clock;
 use crate::time::system::SystemClock;
+use crate::worker::observer::Observer;
 use threads::{Threads, WorkerParts};
+
+/// How long the look at the topics may take before a probe calls it hung: it waits a minute for a cluster that is away.
+const PREFLIGHT_BOUND: Duration = Duration::from_mins(2);
+/// What is kept of the time for a stop, so that the process is gone when it is over.
+const LEAVE_EARLY: Duration = Duration::from_secs(1);
 
 /// Runs the service until a signal stops it.
 ///
@@ -35,29 +44,77 @@ use threads::{Threads, WorkerParts};
 pub fn serve(config: &Config) -> Result<()> {
     install_logging(config)?;
     let metrics = Metrics::install().context("installing the metrics recorder")?;
-    let facts = preflight::check(config)?;
-    let budget = usize::try_from(config.memory_budget_bytes(std::path::Path::new("/"))).unwrap_or(usize::MAX);
+    let health = Arc::new(Health::new(config.workers, SystemClock.boot()));
+    let admin = AdminServer::start(config.admin_listen, metrics, Arc::clone(&health))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the edge")?;
+    let result = runtime.block_on(async {
+        // Before the first call to Kafka: a stop and a probe are answered from the first moment on.
+        let mut signals = Signals::listen()?;
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            bootstrap_servers = config.kafka.bootstrap_servers,
+            group = config.kafka.group,
+            instance = config.instance,
+            admin = %admin.address(),
+            "connecting"
+        );
+        let Some(facts) = look_at_topics(config, &health, &mut signals).await? else {
+            tracing::info!("stopped");
+            return Ok(());
+        };
+        let threads = start(config, facts, health)?;
+        run(threads, &mut signals, config.shutdown_timeout).await
+    });
+    admin.stop();
+    // A call to Kafka that is still under way must not hold up the end.
+    runtime.shutdown_background();
+    result
+}
+
+/// Checks settings and topics; `None` when a signal came first.
+async fn look_at_topics(config: &Config, health: &Arc<Health>, signals: &mut Signals) -> Result<Option<TopicFacts>> {
+    for worker in 0..config.workers {
+        WorkerObserver::new(worker, &config.registry(), Arc::clone(health), SystemClock)
+            .entered("look at the topics", PREFLIGHT_BOUND);
+    }
+    let config = config.clone();
+    let check = tokio::task::spawn_blocking(move || preflight::check(&config));
+    tokio::select! {
+        facts = check => Ok(Some(facts.context("looking at the topics")??)),
+        () = signals.received() => Ok(None),
+    }
+}
+
+fn start(config: &Config, facts: TopicFacts, health: Arc<Health>) -> Result<Threads> {
+    let budget = usize::try_from(config.memory_budget_bytes(Path::new("/"))).unwrap_or(usize::MAX);
     let stores = StateDirectory::lock(&config.state_dir, Resources::new(budget))?;
     for partition in stores.remove_old(SystemClock.wall(), facts.changelog_delete_retention / 2)? {
         tracing::info!(%partition, "old store removed");
     }
-    let health = Arc::new(Health::new(config.workers, SystemClock.boot()));
-    let admin = AdminServer::start(config.admin_listen, metrics, Arc::clone(&health))?;
-    tracing::info!(
-        version = env!("CARGO_PKG_VERSION"),
-        instance = config.instance,
-        workers = config.workers,
-        partitions = facts.partitions,
-        admin = %admin.address(),
-        memory_budget_bytes = budget,
-        "started"
-    );
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the edge")?;
-    let parts = WorkerParts { config: config.clone(), facts, stores, health };
-    let threads = Threads::start(config.workers, &parts)?;
-    let result = runtime.block_on(run(threads, config.shutdown_timeout));
-    admin.stop();
-    result
+    tracing::info!(workers = config.workers, partitions = facts.partitions, memory_budget_bytes = budget, "started");
+    Threads::start(config.workers, &WorkerParts { config: config.clone(), facts, stores, health })
+}
+
+/// The signals that ask for a stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).context("listening for SIGTERM")?,
+            interrupt: signal(SignalKind::interrupt()).context("listening for SIGINT")?,
+        })
+    }
+
+    async fn received(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }
 
 fn install_logging(config: &Config) -> Result<()> {
@@ -70,27 +127,25 @@ fn install_logging(config: &Config) -> Result<()> {
 }
 
 /// Waits for a signal or the end of a worker, then stops the others.
-async fn run(mut threads: Threads, shutdown_timeout: Duration) -> Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
+async fn run(mut threads: Threads, signals: &mut Signals, shutdown_timeout: Duration) -> Result<()> {
     let first_end = tokio::select! {
-        _ = terminate.recv() => None,
-        _ = interrupt.recv() => None,
+        () = signals.received() => None,
         ended = threads.next_end() => Some(ended),
     };
     tracing::info!(timeout_seconds = shutdown_timeout.as_secs(), "stopping");
     threads.stop();
-    let all_ended = tokio::time::timeout(shutdown_timeout, threads.join()).await;
+    let patience = shutdown_timeout.saturating_sub(LEAVE_EARLY).max(shutdown_timeout / 2);
+    let all_ended = tokio::time::timeout(patience, threads.join()).await;
     if let Some(Err(error)) = first_end {
         return Err(error);
     }
-    match all_ended {
-        Ok(result) => result?,
-        Err(_) => bail!(
-            "a worker did not stop within {} s (shutdown.timeout); what was open is aborted by the broker",
-            shutdown_timeout.as_secs()
-        ),
+    if let Ok(result) = all_ended {
+        result?;
+        tracing::info!("stopped");
+    } else {
+        // No failure: the broker aborts what is open, and nothing that was accepted is lost.
+        let seconds = patience.as_secs();
+        tracing::warn!(seconds, "a worker is still in a call to Kafka (shutdown.timeout), leaving as after a crash");
     }
-    tracing::info!("stopped");
     Ok(())
 }

@@ -84,6 +84,7 @@ fn facts(inspection: &Inspection) -> Result<TopicFacts> {
         inspection.dead_letter_bytes_max.with_context(missing("max.message.bytes of the dead-letter topic"))?;
     Ok(TopicFacts {
         partitions: inspection.changelog_partitions.with_context(missing("the partitions of the changelog"))?,
+        arm_partitions: inspection.arm_partitions.with_context(missing("the partitions of the command topic"))?,
         changelog_delete_retention: inspection
             .delete_retention
             .with_context(missing("delete.retention.ms of the changelog"))?,

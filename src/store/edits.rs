@@ -3,7 +3,7 @@
 //! Owns the fold of mutations, and the cursors and counts that follow from it. Never reads a store: each mutation says what
 //! it found. Keeps:
 //! - the changes are net: a row that was not there before and is not there after is no change;
-//! - no live row is below its kind's cursor (INV-STORE-4): a `Put` below rewinds it, an `Advance` stops at the first row;
+//! - no live row is below its kind's cursor (INV-CURSOR-1): a `Put` below rewinds it, an `Advance` stops at the first row;
 //! - counts are exact and never negative (L8).
 
 use std::collections::btree_map::Entry;

@@ -77,8 +77,12 @@ pub enum StoreError {
 /// What a store knows of itself, written with every batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreHeader {
+    /// The partition that the store was built for.
+    pub partition: Option<Partition>,
     /// The id of the changelog topic that the store was built from; a recreated topic has another.
     pub changelog_topic_id: Option<[u8; 16]>,
+    /// The id of the command topic that the input position belongs to; a recreated topic has another.
+    pub arm_topic_id: Option<[u8; 16]>,
     /// The next record of the changelog that the store does not hold.
     pub changelog_position: Option<Position>,
     /// The next command to read.

@@ -7,6 +7,9 @@
 //!      └─────────────────────────────────────────┘
 //! ```
 //!
+//! A partition of the command topic that the changelog does not have (partitions were added) is only forwarded: no identity
+//! belongs to it, so it has no state, and its position is the group's.
+//!
 //! Owns the overlay with the changes of the open transaction, the records that go out with it, the position and the
 //! generation counter. Never calls the log: the worker carries records in and transactions out.
 //! Keeps: nothing fires before the state is restored and the commands that stood on the partition at its assignment are
@@ -21,7 +24,7 @@ pub mod tally;
 
 use std::collections::BTreeMap;
 
-use crate::log::Emission;
+use crate::log::{Emission, TopicIds};
 use crate::position::{Partition, Position};
 use crate::store::overlay::Overlay;
 use crate::store::{Batch, Store, StoreError};
@@ -46,6 +49,8 @@ pub enum Phase {
     },
     /// It applies and fires.
     Running,
+    /// It forwards every command to the partition where it belongs; it has no state and no changelog.
+    Forwarding,
 }
 
 /// One partition's state and life.
@@ -60,8 +65,8 @@ pub struct Task<S> {
     committed: Reached,
     /// A valid position for the fence while the own one is not known yet.
     fencing_position: Position,
-    /// The id of the changelog topic that the store is built from.
-    changelog_topic_id: Option<[u8; 16]>,
+    /// The ids of the topics that the store is built from.
+    topic_ids: Option<TopicIds>,
     /// Records that go out with the open transaction, in order; those of the changelog are added when it settles.
     emissions: Vec<Emission>,
     tally: Tally,
@@ -97,7 +102,7 @@ impl<S: Store> Task<S> {
             open: start,
             committed: start,
             fencing_position,
-            changelog_topic_id: None,
+            topic_ids: None,
             emissions: Vec::new(),
             tally: Tally::default(),
             in_flight: None,
@@ -118,7 +123,23 @@ impl<S: Store> Task<S> {
 
     /// Returns whether the task takes commands.
     pub fn takes_commands(&self) -> bool {
-        matches!(self.phase, Phase::CatchingUp { .. } | Phase::Running)
+        matches!(self.phase, Phase::CatchingUp { .. } | Phase::Running | Phase::Forwarding)
+    }
+
+    /// Returns whether the task has a changelog; one that only forwards has none.
+    pub fn has_changelog(&self) -> bool {
+        self.phase != Phase::Forwarding
+    }
+
+    /// Begins to forward, from the group's position: no changelog holds one.
+    ///
+    /// # Panics
+    /// When the task is not joining.
+    pub fn begin_forwarding(&mut self, position: Position) {
+        assert!(self.phase == Phase::Joining, "forwarding begins when a task joins");
+        self.phase = Phase::Forwarding;
+        self.open.position = Some(position);
+        self.committed = self.open;
     }
 
     /// Returns the position that rides in a transaction: the task's own, or a valid one while that is not known.

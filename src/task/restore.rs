@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::{Phase, Task, emit};
-use crate::log::{ChangelogBatch, ChangelogRecord, Emission, Extent, FencingPosition};
+use crate::log::{ChangelogBatch, ChangelogRecord, Emission, Extent, FencingPosition, TopicIds};
 use crate::position::Position;
 use crate::store::{Store, StoreError};
 use crate::time::Timestamp;
@@ -111,9 +111,24 @@ impl<S: Store> Task<S> {
         }
     }
 
-    /// Notes the id of the changelog topic; it is stored with the next batch.
-    pub fn identify(&mut self, changelog_topic_id: [u8; 16]) {
-        self.changelog_topic_id = Some(changelog_topic_id);
+    /// Notes the ids of the topics, which are stored with the next batch. Returns what is wrong if the store was built from
+    /// other topics: going on would fire from a changelog, or read commands from a place, that is not the store's.
+    pub fn identify(&mut self, topic_ids: TopicIds) -> Option<&'static str> {
+        self.topic_ids = Some(topic_ids);
+        let header = self.overlay.store().header();
+        if header.changelog_topic_id.is_some_and(|id| id != topic_ids.changelog) {
+            return Some("the changelog topic was deleted and created anew since the local store was built from it");
+        }
+        if header.arm_topic_id.is_some_and(|id| id != topic_ids.arm) {
+            return Some("the command topic was deleted and created anew since the local store was built");
+        }
+        None
+    }
+
+    /// Returns whether the changelog would go back at this position: it was created anew under our feet.
+    pub fn would_regress(&self, changelog: Option<Position>) -> bool {
+        let before = self.overlay.store().header().changelog_position;
+        changelog.is_some_and(|position| before.is_some_and(|before| position <= before))
     }
 
     /// Begins to restore, once the barrier has committed.
@@ -161,7 +176,9 @@ impl<S: Store> Task<S> {
             restore.progressed_at = boot;
         }
         let mut changes = self.overlay.batch();
-        changes.header.changelog_topic_id = self.changelog_topic_id;
+        changes.header.partition = Some(self.partition);
+        changes.header.changelog_topic_id = self.topic_ids.map(|ids| ids.changelog);
+        changes.header.arm_topic_id = self.topic_ids.map(|ids| ids.arm);
         changes.header.changelog_position = Some(restore.reached);
         changes.header.input_position = restore.meta_position;
         changes.header.next_generation = self.open.generation;

@@ -29,7 +29,7 @@ impl<S: Store> Task<S> {
         batch.header.input_position = self.open.position;
         batch.header.next_generation = self.open.generation;
         let mut records = emit::changes(self.partition, &batch);
-        if self.open != self.committed {
+        if self.open != self.committed && self.has_changelog() {
             let input_position = self.position();
             records.push(emit::meta(self.partition, Meta { input_position, next_generation: self.open.generation }));
         }

@@ -62,6 +62,12 @@ impl Timestamp {
     /// When the text is not an instant with an offset (`Z` or `+02:00`), or lies outside years 1970 to 9999.
     pub fn parse(text: &str) -> Result<Self, ParseTimestampError> {
         let error = |reason: String| ParseTimestampError { text: text.chars().take(64).collect(), reason };
+        // The parser would take a leap second for the second before it, and the timer would fire early.
+        if text.get(17..19) == Some("60") {
+            return Err(error(
+                "a leap second is no instant of UTC in milliseconds; give the second after it".to_owned(),
+            ));
+        }
         let parsed: jiff::Timestamp = text.parse().map_err(|e: jiff::Error| error(e.to_string()))?;
         let nanos = parsed.as_nanosecond();
         let floor = nanos.div_euclid(1_000_000);
@@ -106,6 +112,7 @@ mod tests {
         assert!(Timestamp::parse("2026-12-01T09:00:00").is_err(), "no offset");
         assert!(Timestamp::parse("1969-12-31T23:59:59Z").is_err(), "before the epoch");
         assert!(Timestamp::parse("tomorrow").is_err(), "not a date");
+        assert!(Timestamp::parse("2016-12-31T23:59:60Z").is_err(), "a leap second would fire early");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use super::command::{Action, Arm, Command, OnConflict, Reply, When};
 use super::identity::{RunKey, TimerKey};
-use super::kind::{Kind, KindNumber, KindRef, PastDue, Registry};
+use super::kind::{KIND_NUMBER_MAX, Kind, KindNumber, KindRef, PastDue, Registry};
 use super::limits::{HEADERS_MAX, Limits, OUTBOX_RECORDS_MAX, SECONDS_SUSPECTED_BELOW_MS, fired_bytes, outbox_bytes};
 use super::model::{Generation, Header, Located, Timer};
 use super::outcome::{Answer, Mutation, Outcome, Reason, Rejection, Verdict};
@@ -98,8 +98,8 @@ fn resolve(arm: &Arm, context: &Context<'_>) -> Result<Resolved, Rejection> {
     let armed = context.time_of_command();
     if due.since(armed) > context.limits.horizon {
         let detail = format!(
-            "due {due} is more than the horizon of {} s after the arming at {armed}; arm it later, or raise limits.horizon",
-            context.limits.horizon.as_secs()
+            "due {due} is more than limits.horizon, {} days, after the arming at {armed}; is the unit right?",
+            context.limits.horizon.as_secs() / 86_400
         );
         return Err(Rejection::new(Reason::BeyondHorizon, detail));
     }
@@ -117,7 +117,14 @@ fn resolve(arm: &Arm, context: &Context<'_>) -> Result<Resolved, Rejection> {
 
 fn resolve_kind<'a>(kind: &KindRef, registry: &'a Registry) -> Result<(KindNumber, Option<&'a Kind>), Rejection> {
     match kind {
-        KindRef::Number(number) => Ok((*number, registry.get(*number))),
+        KindRef::Number(number) => {
+            let kind = registry.get(*number);
+            if kind.is_none() && number.get() > KIND_NUMBER_MAX {
+                let detail = format!("kind number {number} is reserved for tests; use 1 to {KIND_NUMBER_MAX}");
+                return Err(Rejection::new(Reason::InvalidKind, detail));
+            }
+            Ok((*number, kind))
+        }
         KindRef::Name(name) => {
             if let Some(kind) = registry.by_name(name) {
                 return Ok((kind.number, Some(kind)));

@@ -162,7 +162,7 @@ fn the_horizon_is_exact() {
         },
         &expect![[r#"
             in: armed 1 for 2028-01-05T00:00:00.000Z
-            out: rejected, beyond_horizon: due 2028-01-05T00:00:00.001Z is more than the horizon of 34560000 s after the arming at 2026-12-01T00:00:00.000Z; arm it later, or raise limits.horizon
+            out: rejected, beyond_horizon: due 2028-01-05T00:00:00.001Z is more than limits.horizon, 400 days, after the arming at 2026-12-01T00:00:00.000Z; is the unit right?
         "#]],
     );
 }
@@ -191,13 +191,15 @@ fn an_unknown_number_is_stored_and_an_unknown_name_is_rejected() {
     check(
         |world| {
             world.arm(0, of_kind(77, arm_at("a", 1))).tick(at(2));
+            world.arm(0, of_kind(240, arm_at("reserved", 1)));
             world.arm(0, Arm { kind: KindRef::Name("fax".to_owned()), ..arm_at("b", 1) });
             world.arm(0, Arm { kind: KindRef::Name("email".to_owned()), ..arm_at("c", 1) });
         },
         &expect![[r#"
             a: armed 1 for 2026-12-01T00:00:01.000Z
+            reserved: rejected, invalid_kind: kind number 240 is reserved for tests; use 1 to 239
             b: rejected, unknown_kind: kind `fax` is not known here; declare it under `kinds`, or name it by its number
-            c: armed 3 for 2026-12-01T00:00:01.000Z
+            c: armed 4 for 2026-12-01T00:00:01.000Z
         "#]],
     );
 }

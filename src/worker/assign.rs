@@ -160,10 +160,14 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         let mut joining = Vec::new();
         for partition in due {
             self.observer.entered("take over a partition", CALL_BOUND);
-            let prepared = self.prepare_join(partition);
+            let prepared = if partition.0 < self.settings.rules.partitions {
+                self.prepare_join(partition).map(Some)
+            } else {
+                self.join_forwarding(partition).map(|()| None)
+            };
             self.observer.left();
             match prepared {
-                Ok(ready) => joining.push(ready),
+                Ok(ready) => joining.extend(ready),
                 Err(WorkerError::Log(LogError::Retriable { doing, detail })) => {
                     tracing::warn!(%partition, doing, detail, "cannot take the partition over yet");
                     if let Some(seat) = self.seats.get_mut(&partition) {
@@ -183,6 +187,25 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         Ok(())
     }
 
+    /// Takes a partition over that the command topic has and the changelog has not. The group's position is the truth here:
+    /// what is read is forwarded in the transaction that moves it.
+    fn join_forwarding(&mut self, partition: Partition) -> Result<(), WorkerError> {
+        let fencing = self.log.fencing_position(partition)?;
+        let store = self.open_store(partition)?;
+        let mut task = Task::new(partition, store, fencing.position)?;
+        task.begin_forwarding(fencing.position);
+        tracing::warn!(
+            %partition,
+            position = %fencing.position,
+            "forwarding only: the command topic has more partitions than the changelog"
+        );
+        let seat = self.seats.entry(partition).or_insert_with(Seat::vacant);
+        seat.task = Some(task);
+        seat.is_rewind_due = true;
+        self.observer.task(partition, TaskState::Running);
+        Ok(())
+    }
+
     fn prepare_join(&mut self, partition: Partition) -> Result<Joining, WorkerError> {
         let fencing = self.log.fencing_position(partition)?;
         let input = InputAtJoin { fencing, extent: self.log.input_extent(partition)? };
@@ -190,7 +213,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         let topic_ids = self.log.topic_ids()?;
         let vacant = self.seats.get(&partition).is_none_or(|seat| seat.task.is_none());
         if vacant {
-            let store = self.open_store(partition, topic_ids.changelog)?;
+            let store = self.open_store(partition)?;
             let task = Task::new(partition, store, fencing.position)?;
             self.seats.entry(partition).or_insert_with(Seat::vacant).task = Some(task);
         }
@@ -199,7 +222,9 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             .get_mut(&partition)
             .and_then(|seat| seat.task.as_mut())
             .expect("the task was there or has just been made");
-        task.identify(topic_ids.changelog);
+        if let Some(detail) = task.identify(topic_ids) {
+            return Err(WorkerError::Contradiction { partition, detail });
+        }
         let Some(from) = task.restore_from(changelog) else {
             let detail = "the changelog ends before the position of the local store: it was recreated or truncated";
             return Err(WorkerError::Contradiction { partition, detail });
@@ -208,7 +233,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         Ok(Joining { partition, nonce, input, start: RestoreStart { nonce, until: from, from, input } })
     }
 
-    fn open_store(&mut self, partition: Partition, changelog_id: [u8; 16]) -> Result<T::Store, StoreError> {
+    fn open_store(&mut self, partition: Partition) -> Result<T::Store, StoreError> {
         let store = match self.stores.open(partition) {
             Ok(store) => store,
             Err(error @ (StoreError::Corrupt { .. } | StoreError::UnsupportedFormat { .. })) => {
@@ -220,8 +245,8 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         };
         let header = store.header();
         let age = header.level_at.map(|level_at| self.now.since(level_at));
-        let reason = if header.changelog_topic_id.is_some_and(|id| id != changelog_id) {
-            "it belongs to another changelog topic"
+        let reason = if header.partition.is_some_and(|of| of != partition) {
+            "it belongs to another partition"
         } else if age.is_some_and(|age| age > self.settings.store_age_max) {
             "it is so old that tombstones may be gone from the changelog"
         } else if header.undecodable > 0 {
@@ -244,11 +269,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 transaction.positions.insert(ready.partition, ready.input.fencing.position);
             }
         }
-        let began = self.clock.boot();
-        self.observer.entered("commit barriers", COMMIT_BOUND);
-        let outcome = self.log.commit(&transaction);
-        self.observer.left();
-        let took = self.clock.boot().saturating_sub(began);
+        let (outcome, took) = self.commit("commit barriers", &transaction);
         match outcome {
             CommitOutcome::Committed(committed) => {
                 self.failures = 0;
@@ -285,12 +306,15 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             return Ok(());
         };
         let start = RestoreStart { until, ..ready.start };
-        seat.failures = 0;
+        // A partition that was closed counts as closed until its restore has succeeded.
+        let was_closed = seat.failures > 0;
         if let Some(task) = &mut seat.task {
             task.begin_restore(start, self.now, boot);
             tracing::info!(%partition, from = %start.from, until = %start.until, "restoring");
             self.log.restore(partition, start.from)?;
-            self.observer.task(partition, TaskState::Restoring);
+            if !was_closed {
+                self.observer.task(partition, TaskState::Restoring);
+            }
         }
         Ok(())
     }

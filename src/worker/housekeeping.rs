@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::observer::{Holdings, Observer};
-use super::settle::COMMIT_BOUND;
 use super::{Worker, WorkerError};
-use crate::log::{CommitOutcome, Log, Transaction};
+use crate::log::{CommitOutcome, Log, LogError, Transaction};
 use crate::position::Partition;
 use crate::store::{StoreError, Stores};
 use crate::task::{Phase, Task};
@@ -17,6 +16,12 @@ use crate::timer::kind::KindNumber;
 
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the topics of state are looked at: whether they are still those that they were.
+const TOPICS_INTERVAL: Duration = Duration::from_secs(30);
+/// Longest a look at the topics may take before it counts as hung.
+const TOPICS_BOUND: Duration = Duration::from_secs(30);
+/// How often a partition that is still waiting for its commands is named.
+const NAME_INTERVAL: Duration = Duration::from_secs(10);
 /// Overdue rows are counted up to so many per kind and partition: the gauge says "many", not how many.
 const OVERDUE_ROWS_MAX: usize = 1_000;
 /// Longest a flush may take before its call counts as hung.
@@ -34,6 +39,14 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         if boot >= self.report_at {
             self.report_at = boot + REPORT_INTERVAL;
             self.report()?;
+        }
+        if boot >= self.topics_at {
+            self.topics_at = boot + TOPICS_INTERVAL;
+            self.check_topics()?;
+        }
+        if boot >= self.name_at {
+            self.name_at = boot + NAME_INTERVAL;
+            self.name_waiting();
         }
         if boot >= self.flush_at {
             let partitions = u32::try_from(self.seats.len().max(1)).unwrap_or(u32::MAX);
@@ -67,18 +80,14 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             .seats
             .iter()
             .filter_map(|(partition, seat)| seat.task.as_ref().map(|task| (*partition, task)))
-            .find(|(_, task)| task.takes_commands() && !task.is_dirty())
+            .find(|(_, task)| task.takes_commands() && task.has_changelog() && !task.is_dirty())
         else {
             // A partition of which nothing was taken yet has its first position to commit: that shows the time as well.
             return self.settle();
         };
         let transaction =
             Transaction { emissions: vec![task.probe()], positions: BTreeMap::from([(partition, task.position())]) };
-        let began = self.clock.boot();
-        self.observer.entered("probe the broker's clock", COMMIT_BOUND);
-        let outcome = self.log.commit(&transaction);
-        self.observer.left();
-        let took = self.clock.boot().saturating_sub(began);
+        let (outcome, took) = self.commit("probe the broker's clock", &transaction);
         match outcome {
             CommitOutcome::Committed(committed) => self.confirm_clock(&committed, took),
             CommitOutcome::Aborted(aborted) => {
@@ -91,6 +100,46 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             }
         }
         Ok(())
+    }
+
+    /// Stops by name when a topic of state was created anew, or the changelog has got partitions, while tasks run on it.
+    fn check_topics(&mut self) -> Result<(), WorkerError> {
+        let Some(partition) = self.seats.keys().next().copied() else {
+            return Ok(());
+        };
+        self.observer.entered("look at the topics", TOPICS_BOUND);
+        let ids = self.log.topic_ids();
+        self.observer.left();
+        let ids = match ids {
+            Ok(ids) => ids,
+            // The broker is away, or a topic is: the transactions tell that.
+            Err(LogError::Retriable { .. }) => return Ok(()),
+            Err(error @ LogError::Fatal { .. }) => return Err(error.into()),
+        };
+        match self.topic_ids.replace(ids) {
+            Some(before) if before != ids => {
+                let detail =
+                    "the command topic or the changelog was deleted and created anew while its timers were here";
+                Err(WorkerError::Contradiction { partition, detail })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Names the partitions that do not fire yet. A client's open transaction hides the commands behind it until it ends, at
+    /// the latest after its time-out; a disarm may be among them, so the wait is as long.
+    fn name_waiting(&self) {
+        for (partition, seat) in &self.seats {
+            if let Some(Phase::CatchingUp { target }) = seat.task.as_ref().map(Task::phase) {
+                let position = self.log.position(*partition);
+                tracing::warn!(
+                    %partition,
+                    ?position,
+                    %target,
+                    "not firing yet: commands of before the assignment are unread, a client's open transaction may hide them"
+                );
+            }
+        }
     }
 
     fn report(&mut self) -> Result<(), WorkerError> {

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::log::{Log, LogError};
+use crate::log::{Log, LogError, TopicIds};
 use crate::position::Partition;
 use crate::store::{StoreError, Stores};
 use crate::task::Task;
@@ -46,7 +46,10 @@ pub enum WorkerError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The topics contradict each other; going on would fire twice or lose timers.
-    #[error("partition {partition}: {detail}; restore the topics, or begin anew with other topic and group names")]
+    #[error(
+        "partition {partition}: {detail}; bring the old topics back, or begin anew: new names for the arm topic, the changelog \
+         and the group, and an empty state directory"
+    )]
     Contradiction {
         /// The partition.
         partition: Partition,
@@ -112,8 +115,11 @@ pub struct Worker<L, T: Stores, C, O> {
     failures: u32,
     /// Whether the producers have to be made anew before the next transaction.
     is_rebuild_due: bool,
-    /// The last time that could be trusted.
+    /// The last time that could be trusted: what is due is judged by it.
     now: Timestamp,
+    /// The latest time that ever could: commands are judged by it, so that a clock that steps back rejects none of them as
+    /// ahead of us.
+    latest: Timestamp,
     /// Whether the clock is held because of a forward step.
     is_clock_held: bool,
     /// The boot-clock time of the next probe of the broker's clock.
@@ -121,6 +127,11 @@ pub struct Worker<L, T: Stores, C, O> {
     /// The boot-clock time of the next flush and of the next report of holdings.
     flush_at: Duration,
     report_at: Duration,
+    /// The boot-clock time at which waiting partitions are next named.
+    name_at: Duration,
+    /// The boot-clock time of the next look at the topics, and what the last one saw.
+    topics_at: Duration,
+    topic_ids: Option<TopicIds>,
     /// Rises with each flush, so that the stores take turns.
     flush_turn: usize,
 }
@@ -149,10 +160,14 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             failures: 0,
             is_rebuild_due: false,
             now,
+            latest: now,
             is_clock_held: false,
             probe_at: Duration::ZERO,
             flush_at: Duration::ZERO,
             report_at: Duration::ZERO,
+            name_at: Duration::ZERO,
+            topics_at: Duration::ZERO,
+            topic_ids: None,
             flush_turn: 0,
         }
     }

@@ -74,11 +74,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             // Only scan cursors moved, which the log does not hold.
             return self.follow(&participants, &Committed::default());
         }
-        let began = self.clock.boot();
-        self.observer.entered("commit", COMMIT_BOUND);
-        let outcome = self.log.commit(&transaction);
-        self.observer.left();
-        let took = self.clock.boot().saturating_sub(began);
+        let (outcome, took) = self.commit("commit", &transaction);
         match outcome {
             CommitOutcome::Committed(committed) => {
                 self.failures = 0;
@@ -103,6 +99,15 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         }
     }
 
+    /// Writes a transaction, under a name for the health check. Returns how it ended, and after how long.
+    pub(super) fn commit(&mut self, call: &'static str, transaction: &Transaction) -> (CommitOutcome, Duration) {
+        let began = self.clock.boot();
+        self.observer.entered(call, COMMIT_BOUND);
+        let outcome = self.log.commit(transaction);
+        self.observer.left();
+        (outcome, self.clock.boot().saturating_sub(began))
+    }
+
     /// Compares the clock with the broker's; an answer that took longer than a step may be says nothing.
     pub(super) fn confirm_clock(&mut self, committed: &Committed, took: Duration) {
         if let Some(appended) = committed.appended.filter(|_| took < self.settings.clock_step_max) {
@@ -116,7 +121,12 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             let Some(task) = self.seats.get_mut(partition).and_then(|seat| seat.task.as_mut()) else {
                 continue;
             };
-            if let Err(error) = task.committed(committed.changelog.get(partition).copied(), self.now) {
+            let changelog = committed.changelog.get(partition).copied();
+            if task.would_regress(changelog) {
+                let detail = "the changelog topic was deleted and created anew while its timers were here";
+                return Err(WorkerError::Contradiction { partition: *partition, detail });
+            }
+            if let Err(error) = task.committed(changelog, self.now) {
                 failed.insert(*partition, error);
             }
         }

@@ -26,6 +26,8 @@ const CATCH_UP_WAIT: Duration = Duration::from_millis(10);
 /// Most records of one poll, and about how many bytes: one tick's worth, so that firing is never far away.
 const POLL_RECORDS_MAX: usize = 2_000;
 const POLL_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Longest a seek may take before it counts as hung.
+const SEEK_BOUND: Duration = Duration::from_secs(30);
 /// How much longer than asked a poll may take before it counts as hung.
 const POLL_BOUND: Duration = Duration::from_secs(30);
 
@@ -94,7 +96,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                     Err(error) => failed.push((*partition, error)),
                 },
                 Phase::Joining | Phase::CatchingUp { .. } => patience = patience.min(CATCH_UP_WAIT),
-                Phase::Restoring(_) => {}
+                Phase::Restoring(_) | Phase::Forwarding => {}
             }
         }
         for (partition, error) in failed {
@@ -114,6 +116,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             }
         };
         self.now = now;
+        self.latest = self.latest.max(now);
         if is_held != self.is_clock_held {
             self.is_clock_held = is_held;
             self.observer.clock_held(is_held);
@@ -152,7 +155,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             seat.is_rewind_due = true;
             return self.pause(record.partition);
         };
-        match task.absorb(record, self.now, &self.settings.rules) {
+        match task.absorb(record, self.latest, &self.settings.rules) {
             Ok(()) => {
                 report.applied += 1;
                 self.dirty_since.get_or_insert(boot);
@@ -197,6 +200,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 self.log.stop_restore(partition)?;
                 if let Some(seat) = self.seats.get_mut(&partition) {
                     seat.is_rewind_due = true;
+                    seat.failures = 0;
                 }
                 Ok(())
             }
@@ -218,7 +222,10 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             if !seat.is_rewind_due {
                 continue;
             }
-            match self.log.consume(*partition, task.position()) {
+            self.observer.entered("seek", SEEK_BOUND);
+            let sought = self.log.consume(*partition, task.position());
+            self.observer.left();
+            match sought {
                 Ok(()) => seat.is_rewind_due = false,
                 Err(LogError::Retriable { doing, detail }) => {
                     tracing::warn!(%partition, doing, detail, "cannot read commands yet");

@@ -14,12 +14,12 @@ const fn seconds(seconds: u64) -> Duration {
 fn a_killed_process_loses_and_repeats_nothing() {
     let mut scene = Scene::new(Broker::shared(), "kill");
     let (mut first, _second) = (scene.serve("a"), scene.serve("b"));
-    scene.arm_many("early", 300, seconds(2), seconds(6));
-    scene.wait_until_fired(100);
+    scene.arm_many("early", 1500, seconds(2), seconds(6));
+    scene.wait_until_fired(500);
     first.kill();
     // Commands keep coming for partitions that nobody owns.
-    scene.arm_many("late", 200, seconds(1), seconds(12));
-    scene.wait_until_fired(350);
+    scene.arm_many("late", 500, seconds(1), seconds(12));
+    scene.wait_until_fired(1600);
     // It comes back with the state that it had, and takes partitions again.
     let _first = scene.serve("a");
     scene.wait_until_answered();
@@ -30,9 +30,9 @@ fn a_killed_process_loses_and_repeats_nothing() {
 #[test]
 fn a_process_that_is_killed_over_and_over_loses_and_repeats_nothing() {
     let mut scene = Scene::new(Broker::shared(), "kills");
-    scene.arm_many("r", 400, seconds(2), seconds(14));
+    scene.arm_many("r", 2000, seconds(2), seconds(14));
     let mut process = scene.serve("a");
-    for fired in [40, 120, 200] {
+    for fired in [200, 600, 1000] {
         scene.wait_until_fired(fired);
         process.kill();
         process = scene.deployment.launch("a");
@@ -46,10 +46,10 @@ fn a_process_that_is_killed_over_and_over_loses_and_repeats_nothing() {
 fn a_zombie_commits_nothing() {
     let mut scene = Scene::new(Broker::shared(), "zombie");
     let (mut frozen, _peer) = (scene.serve("a"), scene.serve("b"));
-    scene.arm_many("early", 300, seconds(2), seconds(6));
-    scene.wait_until_fired(100);
+    scene.arm_many("early", 1500, seconds(2), seconds(6));
+    scene.wait_until_fired(500);
     frozen.freeze();
-    scene.wait_until_fired(300);
+    scene.wait_until_fired(1500);
     scene.arm_many("late", 300, seconds(0), seconds(5));
     frozen.thaw();
     scene.settle_all();
@@ -64,12 +64,12 @@ fn a_zombie_commits_nothing() {
 fn a_rebalance_loses_and_repeats_nothing() {
     let mut scene = Scene::new(Broker::shared(), "rebalance");
     let mut first = scene.serve("a");
-    scene.arm_many("r", 500, seconds(2), seconds(16));
-    scene.wait_until_fired(60);
+    scene.arm_many("r", 1500, seconds(2), seconds(16));
+    scene.wait_until_fired(150);
     let _second = scene.serve("b");
-    scene.wait_until_fired(160);
+    scene.wait_until_fired(450);
     let _third = scene.serve("c");
-    scene.wait_until_fired(260);
+    scene.wait_until_fired(800);
     first.stop();
     scene.settle_all();
 }
@@ -98,8 +98,8 @@ fn a_broker_that_restarts_loses_and_repeats_nothing() {
     let mut broker = Broker::start("broker-of-its-own");
     let mut scene = Scene::new(&broker, "outage");
     let _process = scene.serve("a");
-    scene.arm_many("r", 400, seconds(2), seconds(25));
-    scene.wait_until_fired(40);
+    scene.arm_many("r", 1500, seconds(2), seconds(25));
+    scene.wait_until_fired(150);
     broker.kill();
     broker.start_again();
     scene.arm_many("s", 50, seconds(2), seconds(4));

@@ -10,4 +10,6 @@ mod harness;
 mod journey;
 mod log_seam;
 mod losses;
+mod mistakes;
 mod records;
+mod tool;

@@ -8,6 +8,8 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
+use super::throttle;
+
 /// The context of a client that only logs.
 #[derive(Clone, Debug)]
 pub(super) struct PlainContext {
@@ -44,7 +46,11 @@ pub(super) fn log_line(role: &str, level: RDKafkaLogLevel, facility: &str, messa
         | RDKafkaLogLevel::Alert
         | RDKafkaLogLevel::Critical
         | RDKafkaLogLevel::Error
-        | RDKafkaLogLevel::Warning => tracing::warn!(client = role, facility, message, "kafka client warns"),
+        | RDKafkaLogLevel::Warning => {
+            if let Some(left_out) = throttle::turn(role, facility) {
+                tracing::warn!(client = role, facility, message, left_out, "kafka client warns");
+            }
+        }
         RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info | RDKafkaLogLevel::Debug => {
             tracing::debug!(client = role, facility, message, "kafka client says");
         }
@@ -57,5 +63,7 @@ pub(super) fn log_error(role: &str, error: &KafkaError, reason: &str) {
         // How the reader of a changelog learns that it has stepped over the last marker.
         return;
     }
-    tracing::warn!(client = role, %error, reason, "kafka client reports an error");
+    if let Some(left_out) = throttle::turn(role, &format!("{:?}", error.rdkafka_error_code())) {
+        tracing::warn!(client = role, %error, reason, left_out, "kafka client reports an error");
+    }
 }

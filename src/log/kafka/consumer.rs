@@ -48,6 +48,16 @@ enum Reading {
     Fallen,
 }
 
+/// How a member ends.
+#[derive(Debug)]
+pub(super) enum MemberError {
+    /// Another member joined with its instance id. That may have been itself: a coordinator that restarts can answer a
+    /// join that the client no longer waits for, and then knows the instance by a member id that nobody uses.
+    Fenced(String),
+    /// The client is broken for good.
+    Broken(String),
+}
+
 /// What a poll found beside its events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Polled {
@@ -81,7 +91,6 @@ impl Room {
 pub(super) struct GroupConsumer {
     consumer: BaseConsumer<GroupContext>,
     topic: String,
-    instance: String,
     held: BTreeMap<Partition, Reading>,
     /// How far librdkafka says that reading has come, asked at most once between two changes.
     native_positions: OnceCell<BTreeMap<Partition, Position>>,
@@ -99,26 +108,19 @@ impl GroupConsumer {
         let consumer: BaseConsumer<GroupContext> = created.map_err(|error| client_error(doing, &error))?;
         let topic = settings.topics.arm.clone();
         consumer.subscribe(&[&topic]).map_err(|error| client_error(doing, &error))?;
-        Ok(Self {
-            consumer,
-            topic,
-            instance: settings.instance.clone(),
-            held: BTreeMap::new(),
-            native_positions: OnceCell::new(),
-            member: None,
-        })
+        Ok(Self { consumer, topic, held: BTreeMap::new(), native_positions: OnceCell::new(), member: None })
     }
 
     /// Waits up to `timeout` for events and appends them to `events`.
     ///
     /// # Errors
-    /// [`LogError::Fatal`] when the member cannot go on.
+    /// When the member cannot go on.
     pub(super) fn poll(
         &mut self,
         timeout: Duration,
         room: &mut Room,
         events: &mut Vec<LogEvent>,
-    ) -> Result<Polled, LogError> {
+    ) -> Result<Polled, MemberError> {
         self.native_positions.take();
         let mut polled = Polled::default();
         // In whole milliseconds: rust-rdkafka spins through a fraction of one.
@@ -175,6 +177,10 @@ impl GroupConsumer {
     pub(super) fn release(&mut self, partitions: &[Partition]) -> Result<(), LogError> {
         let held: Vec<_> =
             partitions.iter().filter(|partition| self.held.remove(partition).is_some()).copied().collect();
+        if held.is_empty() && !partitions.is_empty() {
+            // They were held by an earlier client. An empty list is an answer that the client waits for.
+            return Ok(());
+        }
         let list = self.list(held.iter().map(|partition| (*partition, None)))?;
         unassign(&self.consumer, &list)
             .map_err(|error| refused(format!("releasing partitions of {}", self.topic), &error))
@@ -301,6 +307,11 @@ impl GroupConsumer {
         Ok((list.map_err(|error| error.to_string())?, metadata))
     }
 
+    /// Returns the partitions that it holds.
+    pub(super) fn held(&self) -> Vec<Partition> {
+        self.held.keys().copied().collect()
+    }
+
     /// Leaves, if the member is a dynamic one, and closes the client. May block for long.
     pub(super) fn close(self) {
         self.consumer.context().start_closing();
@@ -325,15 +336,14 @@ impl GroupConsumer {
     }
 
     /// Returns whether the error may be about a position outside of the log.
-    fn look_at(&self, error: &KafkaError) -> Result<bool, LogError> {
+    fn look_at(&self, error: &KafkaError) -> Result<bool, MemberError> {
         if let Some((code, detail)) = self.consumer.client().fatal_error() {
-            let doing = format!("being the member `{}` of the group", self.instance);
-            let remedy = if code == RDKafkaErrorCode::FencedInstanceId {
-                "another process has joined with this instance id: give each process an `instance` of its own"
+            let detail = format!("{detail} ({code})");
+            return Err(if code == RDKafkaErrorCode::FencedInstanceId {
+                MemberError::Fenced(detail)
             } else {
-                "restart the process"
-            };
-            return Err(LogError::Fatal { doing, detail: format!("{detail} ({code}); {remedy}") });
+                MemberError::Broken(detail)
+            });
         }
         // The context has logged it. The client goes on by itself, or an event says what became of the partitions.
         let code = error.rdkafka_error_code();

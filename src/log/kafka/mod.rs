@@ -28,15 +28,17 @@ mod report;
 mod restore;
 mod rotation;
 pub mod settings;
+mod throttle;
 pub mod tool;
 pub mod topics;
 mod verdict;
 
+use std::mem;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use self::consumer::{GroupConsumer, Room};
+use self::consumer::{GroupConsumer, MemberError, Room};
 use self::deadline::Deadline;
 use self::probe::Probe;
 use self::producer::{Fence, Route};
@@ -53,8 +55,11 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A worker's end of Kafka.
 pub struct KafkaLog {
+    settings: KafkaSettings,
     topics: Topics,
     partitions: u32,
+    /// Set when the member was fenced and joined anew; fenced again before it is over, it has a rival.
+    last_fenced: Option<Deadline>,
     /// Present until the log is dropped.
     clients: Option<Clients>,
     /// A partition's position may be outside of the log, and it is not known yet which.
@@ -82,11 +87,45 @@ impl KafkaLog {
         let restorer = Restorer::start(settings)?;
         let consumer = GroupConsumer::join(settings)?;
         Ok(Self {
+            settings: settings.clone(),
             topics: settings.topics.clone(),
             partitions: settings.partitions,
+            last_fenced: None,
             clients: Some(Clients { consumer, producers, restorer, probe }),
             is_out_of_range: false,
         })
+    }
+
+    /// Replaces a fenced member by a new one, which takes the instance id back; what it held is lost.
+    ///
+    /// # Errors
+    /// [`LogError::Fatal`] when the client is broken, or there is a rival.
+    fn join_anew(&mut self, error: MemberError, events: &mut Vec<LogEvent>) -> Result<(), LogError> {
+        let doing = || format!("being the member `{}` of the group", self.settings.instance);
+        let detail = match error {
+            MemberError::Broken(detail) => format!("{detail}; restart the process"),
+            MemberError::Fenced(detail) if self.last_fenced.as_ref().is_some_and(|last| !last.is_over()) => {
+                format!(
+                    "{detail}; another process joins with this instance id again and again: give each process an `instance` \
+                     of its own"
+                )
+            }
+            MemberError::Fenced(detail) => {
+                tracing::warn!(detail, "fenced by a member with this instance id, joining anew");
+                // It takes a session to be fenced by oneself again: brokers that restart over and over are no rival.
+                self.last_fenced = Some(Deadline::after(self.settings.session_timeout));
+                let new = GroupConsumer::join(&self.settings)?;
+                let clients = self.clients();
+                let held = clients.consumer.held();
+                let old = mem::replace(&mut clients.consumer, new);
+                if !held.is_empty() {
+                    events.push(LogEvent::Lost(held));
+                }
+                retire(old);
+                return Ok(());
+            }
+        };
+        Err(LogError::Fatal { doing: doing(), detail })
     }
 
     fn clients(&mut self) -> &mut Clients {
@@ -142,8 +181,10 @@ impl Log for KafkaLog {
             if !events.is_empty() {
                 wait = Duration::ZERO;
             }
-            let polled = consumer.poll(wait, &mut room, &mut events)?;
-            self.is_out_of_range |= polled.is_out_of_range;
+            match consumer.poll(wait, &mut room, &mut events) {
+                Ok(polled) => self.is_out_of_range |= polled.is_out_of_range,
+                Err(error) => self.join_anew(error, &mut events)?,
+            }
             if self.is_out_of_range {
                 self.find_out_of_range(&mut events);
             }
@@ -245,6 +286,14 @@ impl Drop for KafkaLog {
             }
             Err(error) => tracing::warn!(%error, "no thread to close the kafka clients on, closed in place"),
         }
+    }
+}
+
+/// Closes a consumer that is no longer of use, on a thread of its own, since that can take its time.
+fn retire(consumer: GroupConsumer) {
+    let spawned = thread::Builder::new().name("kafka-retire".to_owned()).spawn(move || consumer.close());
+    if let Err(error) = spawned {
+        tracing::warn!(%error, "no thread to close a kafka consumer on, closed in place");
     }
 }
 

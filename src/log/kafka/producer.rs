@@ -23,8 +23,8 @@ use super::probe::{Probe, client_error, native_partition};
 use super::report::ReportContext;
 use super::settings::{KafkaSettings, MESSAGE_TIMEOUT, SOCKET_TIMEOUT, TRANSACTION_TIMEOUT, Topics, producer_config};
 use super::verdict::{
-    CallError, DeliveryFailure, Remedy, at_commit, before_commit, delivery_failure, is_fenced_member, may_be_topic,
-    nothing_was_open,
+    CallError, DeliveryFailure, Remedy, at_commit, before_commit, delivery_failure, is_fenced_member,
+    is_fenced_producer, may_be_topic, nothing_was_open,
 };
 use crate::log::{Aborted, CommitOutcome, Destination, Emission, LogError, Transaction};
 
@@ -63,6 +63,8 @@ pub(super) struct Ending {
     pub(super) outcome: CommitOutcome,
     /// Whether the producer may write the next one.
     pub(super) is_sound: bool,
+    /// Whether somebody else has taken the producer's id over, or the broker has timed the transaction out.
+    pub(super) is_fenced: bool,
 }
 
 /// Why a step failed.
@@ -121,7 +123,7 @@ impl TransactionalProducer {
         self.context().start();
         if let Err(error) = self.producer.begin_transaction() {
             let detail = StepError::of("beginning a transaction", &error).detail;
-            return Ending { outcome: aborted(detail), is_sound: false };
+            return Ending { outcome: aborted(detail), is_sound: false, is_fenced: false };
         }
         match self.send_and_fence(transaction, route, fence) {
             Ok(()) => self.commit(route),
@@ -216,12 +218,13 @@ impl TransactionalProducer {
                     self.serve();
                 }
                 Remedy::Abort => return self.end_failed(StepError::abort(error.detail), route),
-                Remedy::Again | Remedy::GiveUp => return unknown(format!("committing: {}", error.detail)),
+                Remedy::Again | Remedy::GiveUp => return self.unknown(format!("committing: {}", error.detail)),
             }
         }
         Ending {
             outcome: CommitOutcome::Committed(self.context().report().committed()),
             is_sound: self.is_sound(&waited),
+            is_fenced: false,
         }
     }
 
@@ -229,11 +232,11 @@ impl TransactionalProducer {
     fn end_failed(&self, error: StepError, route: &Route<'_>) -> Ending {
         let StepError { remedy, may_be_topic, detail } = error;
         if remedy == Remedy::GiveUp {
-            return unknown(detail);
+            return self.unknown(detail);
         }
         let is_sound = match self.abort() {
             Ok(is_sound) => is_sound,
-            Err(error) => return unknown(format!("{detail}; and aborting failed: {error}")),
+            Err(error) => return self.unknown(format!("{detail}; and aborting failed: {error}")),
         };
         let mut refused = self.context().report().refused();
         if refused.is_empty() && may_be_topic {
@@ -241,7 +244,7 @@ impl TransactionalProducer {
             self.ask(&destinations, route);
             refused = self.context().report().refused();
         }
-        Ending { outcome: CommitOutcome::Aborted(Aborted { refused, detail }), is_sound }
+        Ending { outcome: CommitOutcome::Aborted(Aborted { refused, detail }), is_sound, is_fenced: false }
     }
 
     /// Aborts, and returns whether the producer may be used again.
@@ -270,6 +273,11 @@ impl TransactionalProducer {
         waited.elapsed() < SOCKET_TIMEOUT && !self.context().is_troubled()
     }
 
+    fn unknown(&self, detail: String) -> Ending {
+        let is_fenced = self.producer.client().fatal_error().is_some_and(|(code, _)| is_fenced_producer(code));
+        Ending { outcome: CommitOutcome::Unknown { detail }, is_sound: false, is_fenced }
+    }
+
     /// Serves delivery reports, log lines and errors; returns how many records and events are left.
     pub(super) fn serve(&self) -> i32 {
         let mut left = self.producer.in_flight_count();
@@ -291,10 +299,6 @@ impl TransactionalProducer {
 
 fn aborted(detail: String) -> CommitOutcome {
     CommitOutcome::Aborted(Aborted { detail, ..Aborted::default() })
-}
-
-fn unknown(detail: String) -> Ending {
-    Ending { outcome: CommitOutcome::Unknown { detail }, is_sound: false }
 }
 
 fn record<'a>(emission: &'a Emission, topic: &'a str, number: usize) -> BaseRecord<'a, [u8], [u8], usize> {

@@ -24,6 +24,8 @@ const PRODUCERS: usize = 3;
 const READY_PATIENCE: Duration = Duration::from_secs(15);
 /// How long a commit may wait for a producer that is just being replaced.
 const TURN_PATIENCE: Duration = Duration::from_secs(5);
+/// How long an id is left to whoever has taken it over: a member hears of a clash with its next heartbeat.
+const FENCED_PAUSE: Duration = Duration::from_secs(2);
 /// Between two looks at producers that are not ready.
 const READY_STEP: Duration = Duration::from_millis(20);
 
@@ -32,6 +34,10 @@ pub(super) struct Producers {
     settings: KafkaSettings,
     slots: [Slot; PRODUCERS],
     turn: usize,
+    /// Whether an outcome is not known, so that nothing is written before [`Producers::rebuild`].
+    is_rebuild_due: bool,
+    /// Until when an id is not taken over again that somebody else has taken.
+    fenced: Option<Deadline>,
     /// The destinations whose topics took records, or were found to be there.
     verified: BTreeSet<Destination>,
 }
@@ -53,7 +59,14 @@ impl Producers {
     /// [`LogError::Retriable`] when that takes too long, [`LogError::Fatal`] when it cannot succeed.
     pub(super) fn new(settings: &KafkaSettings) -> Result<Self, LogError> {
         let slots = [Slot::Empty, Slot::Empty, Slot::Empty];
-        let mut producers = Self { settings: settings.clone(), slots, turn: 0, verified: BTreeSet::new() };
+        let mut producers = Self {
+            settings: settings.clone(),
+            slots,
+            turn: 0,
+            is_rebuild_due: false,
+            fenced: None,
+            verified: BTreeSet::new(),
+        };
         producers.become_ready()?;
         Ok(producers)
     }
@@ -64,12 +77,21 @@ impl Producers {
     /// # Errors
     /// [`LogError::Retriable`] when that takes too long: call again. [`LogError::Fatal`] when it cannot succeed.
     pub(super) fn rebuild(&mut self) -> Result<(), LogError> {
+        if self.fenced.is_some_and(|fenced| !fenced.is_over()) {
+            return Err(LogError::Retriable {
+                doing: "taking over the transactional ids".to_owned(),
+                detail: "another process has taken them over; if the group says so too, this one has to end".to_owned(),
+            });
+        }
         if self.slots.iter().all(|slot| matches!(slot, Slot::Ready(_))) {
             for slot in &mut self.slots {
                 retire(slot);
             }
         }
-        self.become_ready()
+        self.become_ready()?;
+        self.is_rebuild_due = false;
+        self.fenced = None;
+        Ok(())
     }
 
     /// Serves the log lines and errors of producers, which would gather while they do not write.
@@ -83,6 +105,9 @@ impl Producers {
 
     /// Writes a transaction with the producer whose turn it is.
     pub(super) fn commit(&mut self, transaction: &Transaction, route: &Route<'_>, fence: &Fence<'_>) -> CommitOutcome {
+        if self.is_rebuild_due {
+            return aborted(BTreeMap::new(), "the outcome of an earlier transaction is not known yet");
+        }
         let refused = self.verify(transaction, route);
         if !refused.is_empty() {
             return aborted(refused, "a destination takes no records");
@@ -97,15 +122,22 @@ impl Producers {
         let ending = producer.write(transaction, route, fence);
         if !ending.is_sound {
             retire(slot);
-            // It takes the id over while the others have their turns; an error shows when its own comes.
-            let _later = slot.advance(&self.settings, index);
         }
         match &ending.outcome {
             CommitOutcome::Committed(_) => {
                 self.verified.extend(transaction.emissions.iter().map(|emission| emission.to));
             }
             CommitOutcome::Aborted(aborted) => self.verified.retain(|to| !aborted.refused.contains_key(to)),
-            CommitOutcome::Unknown { .. } => {}
+            CommitOutcome::Unknown { .. } => {
+                // Not before the worker says so: a process that was left behind must not fence the one that took over.
+                self.is_rebuild_due = true;
+                self.fenced = ending.is_fenced.then(|| Deadline::after(FENCED_PAUSE));
+                return ending.outcome;
+            }
+        }
+        if !ending.is_sound {
+            // It takes the id over while the others have their turns; an error shows when its own comes.
+            let _later = slot.advance(&self.settings, index);
         }
         ending.outcome
     }

@@ -257,6 +257,8 @@ pub(super) fn transactional_id(settings: &KafkaSettings, number: usize) -> Strin
 /// resumed waits for a fetch that is under way.
 const READING: &[(&str, &str)] = &[
     ("fetch.wait.max.ms", "100"),
+    // How long partitions that were added to the command topic stay unread.
+    ("topic.metadata.refresh.interval.ms", "30000"),
     ("fetch.queue.backoff.ms", "20"),
     ("fetch.error.backoff.ms", "100"),
     ("fetch.max.bytes", "8388608"),
@@ -278,7 +280,8 @@ const NOT_COMMITTING: &[(&str, &str)] =
 
 fn worker_config(settings: &KafkaSettings, defaults: &[(&str, &str)], owned: &[(&str, &str)]) -> ClientConfig {
     let client_id = format!("punctual-{}", settings.instance);
-    let mut all = vec![("client.id", client_id.as_str())];
+    // A broker that is back is to be found soon.
+    let mut all = vec![("client.id", client_id.as_str()), ("reconnect.backoff.max.ms", "1000")];
     all.extend_from_slice(defaults);
     config_of(&settings.bootstrap_servers, &settings.properties, &all, owned)
 }

@@ -150,6 +150,12 @@ pub(super) fn is_fenced_member(code: Code) -> bool {
     FENCED_MEMBER.contains(&code)
 }
 
+/// Returns whether the coordinator says that the producer's id has a new owner. It says so too of a transaction that it
+/// has timed out.
+pub(super) fn is_fenced_producer(code: Code) -> bool {
+    [Code::Fenced, Code::ProducerFenced, Code::InvalidProducerEpoch].contains(&code)
+}
+
 /// Returns whether waiting for a predecessor's transaction, or for a broker, may help.
 pub(super) fn init_may_succeed_later(error: &KafkaError) -> bool {
     matches!(error, KafkaError::Transaction(native) if !native.is_fatal())

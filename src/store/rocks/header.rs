@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{StoreError, StoreHeader};
-use crate::position::Position;
+use crate::position::{Partition, Position};
 use crate::time::Timestamp;
 use crate::timer::kind::KindNumber;
 use crate::timer::model::{DueKey, Generation};
@@ -26,7 +26,9 @@ struct AnyFormat {
 #[serde(deny_unknown_fields)]
 struct Row {
     format: u32,
+    partition: Option<u32>,
     changelog_topic_id: Option<[u8; 16]>,
+    arm_topic_id: Option<[u8; 16]>,
     changelog_position: Option<i64>,
     input_position: Option<i64>,
     next_generation: u64,
@@ -60,7 +62,9 @@ pub(super) fn encode(header: &StoreHeader) -> Vec<u8> {
     };
     let row = Row {
         format: FORMAT,
+        partition: header.partition.map(|partition| partition.0),
         changelog_topic_id: header.changelog_topic_id,
+        arm_topic_id: header.arm_topic_id,
         changelog_position: header.changelog_position.map(|position| position.0),
         input_position: header.input_position.map(|position| position.0),
         next_generation: header.next_generation.0,
@@ -85,7 +89,9 @@ pub(super) fn decode(path: &Path, bytes: &[u8]) -> Result<StoreHeader, StoreErro
     let row: Row = serde_json::from_slice(bytes).map_err(|error| corrupt(error.to_string()))?;
     let kind = |number: u8| KindNumber::new(u32::from(number)).ok_or_else(|| corrupt("kind 0".to_owned()));
     let mut header = StoreHeader {
+        partition: row.partition.map(Partition),
         changelog_topic_id: row.changelog_topic_id,
+        arm_topic_id: row.arm_topic_id,
         changelog_position: row.changelog_position.map(Position),
         input_position: row.input_position.map(Position),
         next_generation: Generation(row.next_generation),
@@ -113,7 +119,9 @@ mod tests {
         let kind = |number| KindNumber::new(number).unwrap();
         let at = DueKey { wake: Timestamp::from_millis(1_700_000_000_000), generation: Generation(u64::MAX) };
         StoreHeader {
+            partition: Some(Partition(3)),
             changelog_topic_id: Some([255; 16]),
+            arm_topic_id: Some([0; 16]),
             changelog_position: Some(Position(i64::MAX)),
             input_position: Some(Position(0)),
             next_generation: Generation(7),
@@ -134,7 +142,7 @@ mod tests {
     #[test]
     fn the_row_is_the_one_of_format_1() {
         let row = String::from_utf8(encode(&header())).unwrap();
-        expect![[r#"{"format":1,"changelog_topic_id":[255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255],"changelog_position":9223372036854775807,"input_position":0,"next_generation":7,"level_at":0,"undecodable":1,"cursors":[{"kind":1,"wake":1700000000000,"generation":18446744073709551615},{"kind":255,"wake":0,"generation":0}],"pending":[{"kind":1,"count":3},{"kind":2,"count":0}]}"#]]
+        expect![[r#"{"format":1,"partition":3,"changelog_topic_id":[255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255],"arm_topic_id":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"changelog_position":9223372036854775807,"input_position":0,"next_generation":7,"level_at":0,"undecodable":1,"cursors":[{"kind":1,"wake":1700000000000,"generation":18446744073709551615},{"kind":255,"wake":0,"generation":0}],"pending":[{"kind":1,"count":3},{"kind":2,"count":0}]}"#]]
             .assert_eq(&row);
     }
 

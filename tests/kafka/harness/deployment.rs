@@ -86,14 +86,25 @@ impl Deployment {
 
     /// Starts an instance.
     pub(crate) fn launch(&self, instance: &str) -> Serve {
+        self.launch_as(instance, instance, instance)
+    }
+
+    /// Starts a process that calls itself `instance` and keeps its state where `owner` keeps its own: both are mistakes of
+    /// an operator unless all three names are one. Its files are named after `name`.
+    pub(crate) fn launch_as(&self, name: &str, instance: &str, owner: &str) -> Serve {
         let admin_port = free_port();
         let mut settings = self.settings.clone();
         settings["instance"] = json!(instance);
-        settings["state_dir"] = json!(self.state_directory(instance));
+        settings["state_dir"] = json!(self.state_directory(owner));
         settings["admin"] = json!({"listen": format!("127.0.0.1:{admin_port}")});
-        let config = self.write_config(instance, &settings);
-        let name = format!("{}/{instance}", self.name);
-        Serve::start(&name, &config, admin_port, self.directory.join(format!("{instance}.log")))
+        let config = self.write_config(name, &settings);
+        let log = self.directory.join(format!("{name}.log"));
+        Serve::start(&format!("{}/{name}", self.name), &config, admin_port, log)
+    }
+
+    /// Returns the configuration file for tools: no instance runs with it.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.directory.join("topics.yaml")
     }
 
     /// Returns where an instance keeps its state.

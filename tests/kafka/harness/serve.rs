@@ -102,6 +102,11 @@ impl Serve {
         self.process.ended()
     }
 
+    /// Waits for the end of an instance that is expected to end by itself.
+    pub(crate) fn wait_for_end(&mut self, bound: Duration) -> ExitStatus {
+        self.process.wait_for_end(bound)
+    }
+
     /// Returns the last lines of the instance's log.
     pub(crate) fn log_tail(&self) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();

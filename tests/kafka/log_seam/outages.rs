@@ -8,7 +8,7 @@ use punctual::log::{CommitOutcome, Log};
 use punctual::time::Clock;
 use punctual::time::system::SystemClock;
 
-use super::rig::{BOUND, Rig, state, timed, values};
+use super::rig::{BOUND, Member, Rig, state, timed, values};
 use crate::harness::broker::Broker;
 use crate::harness::wait;
 
@@ -96,6 +96,49 @@ fn a_broker_that_pauses_in_a_commit_costs_time_only() {
     match outcome {
         CommitOutcome::Unknown { .. } => assert!(within <= 1, "at most once"),
         CommitOutcome::Committed(_) | CommitOutcome::Aborted(_) => assert_eq!(within, usize::from(committed)),
+    }
+}
+
+#[test]
+fn a_static_member_outlives_an_outage_that_is_longer_than_its_session() {
+    // R19: coming back, it may be fenced by its own delayed requests.
+    let mut broker = Broker::start("seam-session");
+    let rig = Rig::new(&broker, "session", 2);
+    let mut settings = rig.settings("stays");
+    settings.static_membership = true;
+    let mut member = Member::connect(&settings);
+    member.hold(2);
+    for round in 0..3 {
+        member.commit_surely(&[state(&format!("before {round}"))]);
+        if round % 2 == 0 {
+            broker.freeze();
+        } else {
+            broker.kill();
+        }
+        // A worker is stuck in a commit when the brokers go, and polls when it is out.
+        let outcome = member.commit(vec![state("within")]);
+        println!("in an outage: {outcome:?}");
+        let until = SystemClock.boot() + Duration::from_secs(4);
+        wait::until_true(BOUND, "the session is over", || {
+            member.poll().unwrap();
+            SystemClock.boot() > until
+        });
+        if round % 2 == 0 {
+            broker.thaw();
+        } else {
+            broker.start_again();
+        }
+        let ((), took) = timed(|| {
+            if matches!(outcome, CommitOutcome::Unknown { .. }) {
+                wait::until_true(BOUND, "new producers are ready", || {
+                    member.poll().unwrap();
+                    member.log.rebuild().is_ok()
+                });
+            }
+            member.hold(2);
+            member.commit_surely(&[state(&format!("after {round}"))]);
+        });
+        println!("back after {took:?}");
     }
 }
 

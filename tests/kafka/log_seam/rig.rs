@@ -4,6 +4,8 @@
 //! knows what became visible.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -84,6 +86,18 @@ impl Rig {
         assert!(deleted.iter().all(Result::is_ok), "{topic} is deleted: {deleted:?}");
     }
 
+    /// Gives everybody the right to read a topic, and thereby nobody the right to write to it. No client in Rust can.
+    pub(crate) fn allow_reading_only(&self, topic: &str) {
+        let kafka_libs = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/kafka-libs");
+        let libs = String::from_utf8(Command::new(kafka_libs).output().unwrap().stdout).unwrap();
+        let mut command = Command::new("java");
+        command.args(["-cp", &format!("{}/*", libs.trim()), "org.apache.kafka.tools.AclCommand"]);
+        command.args(["--bootstrap-server", self.client.get("bootstrap.servers").unwrap(), "--add", "--topic", topic]);
+        command.args(["--allow-principal", "User:*", "--operation", "Read", "--operation", "Describe"]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
     pub(crate) fn admin(&self) -> AdminClient<DefaultClientContext> {
         self.client.create().unwrap()
     }
@@ -138,7 +152,13 @@ pub(crate) struct Member {
 
 impl Member {
     pub(crate) fn connect(settings: &KafkaSettings) -> Self {
-        Self { log: KafkaLog::connect(settings).unwrap(), held: BTreeMap::new() }
+        // A topic that was just created is not known everywhere at once.
+        let log = wait::until(BOUND, "the member is connected", || match KafkaLog::connect(settings) {
+            Ok(log) => Some(log),
+            Err(LogError::Retriable { .. }) => None,
+            Err(error @ LogError::Fatal { .. }) => panic!("{error}"),
+        });
+        Self { log, held: BTreeMap::new() }
     }
 
     /// Polls once, obeys the group, and returns the events that are not about it.

@@ -137,3 +137,27 @@ fn a_destination_without_topic_is_refused_and_new_producers_write_on() {
     let seen = rig.reader(&rig.topics.changelog).wait_for(1, BOUND, "the state");
     assert_eq!(values(&seen), ["kept"]);
 }
+
+#[test]
+fn a_topic_without_rights_refuses_at_once_and_the_rest_commits_without_it() {
+    // L6
+    let mut broker = Broker::start("seam-rights");
+    broker.reconfigure(
+        "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n\
+         allow.everyone.if.no.acl.found=true\n",
+    );
+    let rig = Rig::new(&broker, "rights", 1);
+    let mut member = rig.member("a", 1);
+    member.commit_surely(&[state("before"), fired(2, "before")]);
+    rig.allow_reading_only(rig.fired_topic(2));
+    for emissions in [vec![state("lost"), fired(1, "lost"), fired(2, "lost")], vec![fired(2, "lost")]] {
+        member.poll().unwrap();
+        let (outcome, took) = timed(|| member.commit(emissions));
+        let CommitOutcome::Aborted(aborted) = outcome else { panic!("{outcome:?}") };
+        let reason = &aborted.refused[&Destination::Fired(KindNumber::new(2).unwrap())];
+        assert!(aborted.refused.len() == 1 && reason.contains("no right to write"), "{aborted:?}");
+        assert!(took < Duration::from_secs(4), "{took:?}");
+    }
+    member.commit_surely(&[fired(1, "kept")]);
+    assert_eq!(values(&rig.reader(rig.fired_topic(1)).wait_for(1, BOUND, "what was committed")), ["kept"]);
+}

@@ -10,20 +10,33 @@ pub mod producer;
 pub mod reader;
 pub(super) mod waiting;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::metadata::Metadata;
+use rdkafka::metadata::{Metadata, MetadataTopic};
 
 use self::notes::Notes;
+use super::deadline::{Deadline, pause};
 use super::settings::base_config;
-use crate::log::LogError;
+use crate::log::{Extent, LogError};
+use crate::position::{Partition, Position};
 
 /// Events taken from the client after a failure, to learn its cause; more than a failing start ever has.
 const EVENTS_DRAINED_MAX: usize = 100;
+
+/// What a broker answers while the leader of a partition is being found, as for a topic that was just created.
+const LEADERLESS: [RDKafkaErrorCode; 5] = [
+    RDKafkaErrorCode::NotLeaderForPartition,
+    RDKafkaErrorCode::LeaderNotAvailable,
+    RDKafkaErrorCode::UnknownTopicOrPartition,
+    RDKafkaErrorCode::UnknownTopic,
+    RDKafkaErrorCode::UnknownPartition,
+];
+/// Pause between two looks at what is about to come.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A connection to the cluster.
 pub struct Connection {
@@ -92,17 +105,58 @@ impl Connection {
     /// Returns whether no partition of the topic holds a record.
     pub(super) fn is_empty(&self, topic: &str, partitions: u32) -> Result<bool, LogError> {
         for partition in 0..partitions {
-            let number = i32::try_from(partition).unwrap_or(i32::MAX);
-            let extent = self.probe.fetch_watermarks(topic, number, self.timeout);
-            let (low, high) = extent.map_err(|error| LogError::Retriable {
-                doing: format!("asking Kafka at {} for the extent of {topic}/{partition}", self.servers),
-                detail: self.cause(&error),
-            })?;
-            if low < high {
+            let extent = self.extent(topic, Partition(partition))?;
+            if extent.start < extent.end {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Returns the first and the next offset of a partition. One whose leader is about to be known is asked again.
+    pub(super) fn extent(&self, topic: &str, partition: Partition) -> Result<Extent, LogError> {
+        let number = i32::try_from(partition.0).unwrap_or(i32::MAX);
+        let deadline = Deadline::after(self.timeout);
+        loop {
+            let error = match self.probe.fetch_watermarks(topic, number, deadline.remaining().max(PAUSE)) {
+                Ok((start, end)) => return Ok(Extent { start: Position(start), end: Position(end) }),
+                Err(error) => error,
+            };
+            let is_passing = error.rdkafka_error_code().is_some_and(|code| LEADERLESS.contains(&code));
+            if !is_passing || deadline.is_over() {
+                return Err(LogError::Retriable {
+                    doing: format!("asking Kafka at {} for the extent of {topic}/{partition}", self.servers),
+                    detail: self.cause(&error),
+                });
+            }
+            pause(PAUSE);
+        }
+    }
+
+    /// Waits until the brokers know the topics, and each of their partitions has a leader that answers.
+    pub(super) fn wait_until_usable(&self, topics: &BTreeMap<&str, u32>) -> Result<(), LogError> {
+        let deadline = Deadline::after(self.timeout);
+        loop {
+            let metadata = self.metadata()?;
+            let known: BTreeSet<&str> =
+                metadata.topics().iter().filter(|t| !t.partitions().is_empty()).map(MetadataTopic::name).collect();
+            let Some(unknown) = topics.keys().find(|topic| !known.contains(**topic)) else {
+                break;
+            };
+            if deadline.is_over() {
+                return Err(LogError::Retriable {
+                    doing: format!("waiting for new topics on Kafka at {}", self.servers),
+                    detail: format!("topic `{unknown}` was created, and is not known to the brokers yet"),
+                });
+            }
+            pause(PAUSE);
+        }
+        for (topic, partitions) in topics {
+            for partition in 0..*partitions {
+                self.extent(topic, Partition(partition))?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns what went wrong, as far as the client's own notes tell.

@@ -6,12 +6,14 @@
 
 use std::time::Duration;
 
+use rdkafka::error::KafkaError;
 use rdkafka::message::{Header as NativeHeader, OwnedHeaders};
 use rdkafka::producer::{FutureProducer, FutureRecord};
 
 use super::waiting::wait;
-use super::{Connection, describe};
+use super::{Connection, LEADERLESS, PAUSE, describe};
 use crate::log::LogError;
+use crate::log::kafka::deadline::{Deadline, pause};
 use crate::position::{Offset, Partition};
 use crate::time::Timestamp;
 use crate::timer::model::Header;
@@ -37,6 +39,7 @@ pub struct Outgoing<'a> {
 pub struct Producer {
     native: FutureProducer,
     servers: String,
+    timeout: Duration,
 }
 
 impl Producer {
@@ -61,7 +64,7 @@ impl Producer {
             doing: "creating the Kafka producer".to_owned(),
             detail: describe(&error),
         })?;
-        Ok(Self { native, servers: connection.servers().to_owned() })
+        Ok(Self { native, servers: connection.servers().to_owned(), timeout })
     }
 
     /// Sends a record and waits until it is acknowledged. Returns its offset.
@@ -69,10 +72,25 @@ impl Producer {
     /// # Errors
     /// [`LogError::Retriable`] when it is not acknowledged in time; it may have arrived all the same.
     pub fn send(&self, record: &Outgoing<'_>) -> Result<Offset, LogError> {
-        let error = |detail: String| LogError::Retriable {
-            doing: format!("sending to {}/{} on Kafka at {}", record.topic, record.partition, self.servers),
-            detail,
-        };
+        let deadline = Deadline::after(self.timeout);
+        loop {
+            let failure = match self.try_send(record) {
+                Ok(offset) => return Ok(offset),
+                Err(failure) => failure,
+            };
+            // A partition without a leader refuses: nothing was written, so that sending again writes it once.
+            let is_refusal = failure.rdkafka_error_code().is_some_and(|code| LEADERLESS.contains(&code));
+            if !is_refusal || deadline.is_over() {
+                return Err(LogError::Retriable {
+                    doing: format!("sending to {}/{} on Kafka at {}", record.topic, record.partition, self.servers),
+                    detail: describe(&failure),
+                });
+            }
+            pause(PAUSE);
+        }
+    }
+
+    fn try_send(&self, record: &Outgoing<'_>) -> Result<Offset, KafkaError> {
         let mut headers = OwnedHeaders::new_with_capacity(record.headers.len());
         for header in record.headers {
             headers = headers.insert(NativeHeader { key: &header.key, value: header.value.as_deref() });
@@ -83,11 +101,12 @@ impl Producer {
             .payload(record.value)
             .headers(headers)
             .timestamp(record.timestamp.as_millis());
-        let delivery = self.native.send_result(native).map_err(|(refusal, _)| error(describe(&refusal)))?;
+        let delivery = self.native.send_result(native).map_err(|(refusal, _)| refusal)?;
         match wait(delivery) {
             Ok(Ok(delivered)) => Ok(Offset(delivered.offset)),
-            Ok(Err((failure, _))) => Err(error(describe(&failure))),
-            Err(_) => Err(error("the producer was closed".to_owned())),
+            Ok(Err((failure, _))) => Err(failure),
+            // The producer lives as long as this call, so that it answers.
+            Err(_) => Err(KafkaError::Canceled),
         }
     }
 }

@@ -83,9 +83,14 @@ impl Reader {
         let mut assignment = TopicPartitionList::new();
         for (topic, partitions) in counts(connection, topics)? {
             for partition in 0..partitions {
-                let offset = starting_offset(connection, &consumer, (topic, partition), start)?;
+                let extent = connection.extent(topic, Partition(partition))?;
+                let from = match start {
+                    Start::Beginning => extent.start,
+                    Start::End => extent.end,
+                };
+                let number = i32::try_from(partition).unwrap_or(i32::MAX);
                 assignment
-                    .add_partition_offset(topic, partition, NativeOffset::Offset(offset))
+                    .add_partition_offset(topic, number, NativeOffset::Offset(from.0))
                     .map_err(|error| fatal(&error))?;
             }
         }
@@ -118,29 +123,12 @@ impl Reader {
     }
 }
 
-fn counts<'a>(connection: &Connection, topics: &[&'a str]) -> Result<BTreeMap<&'a str, i32>, LogError> {
+fn counts<'a>(connection: &Connection, topics: &[&'a str]) -> Result<BTreeMap<&'a str, u32>, LogError> {
     let mut counts = BTreeMap::new();
     for topic in topics {
-        counts.insert(*topic, i32::try_from(connection.partitions(topic)?).unwrap_or(i32::MAX));
+        counts.insert(*topic, connection.partitions(topic)?);
     }
     Ok(counts)
-}
-
-fn starting_offset(
-    connection: &Connection,
-    consumer: &BaseConsumer<Notes>,
-    (topic, partition): (&str, i32),
-    start: Start,
-) -> Result<i64, LogError> {
-    let extent = consumer.fetch_watermarks(topic, partition, connection.timeout());
-    let (low, high) = extent.map_err(|error| LogError::Retriable {
-        doing: format!("asking Kafka at {} for the extent of {topic}/{partition}", connection.servers()),
-        detail: describe(&error),
-    })?;
-    Ok(match start {
-        Start::Beginning => low,
-        Start::End => high,
-    })
 }
 
 /// A client recovers from these by itself; everything else needs a person.

@@ -29,6 +29,8 @@ use crate::timer::limits::Limits;
 pub struct Inspection {
     /// What is wrong, errors first.
     pub findings: Vec<Finding>,
+    /// The partition count of the command topic; more than the changelog has are only forwarded.
+    pub arm_partitions: Option<u32>,
     /// The partition count of the changelog, by which commands are routed; `None` when it is missing.
     pub changelog_partitions: Option<u32>,
     /// How long the changelog keeps tombstones; a local store older than half of it must be discarded.
@@ -117,6 +119,7 @@ impl Topics {
             inspection.changelog_bytes_max = changelog.bytes_max();
         }
         let arm = planned.iter().find(|p| p.is_arm()).and_then(|p| cluster.topics.get(&p.name));
+        inspection.arm_partitions = arm.map(|arm| arm.partitions);
         inspection.arm_bytes_max = arm.and_then(facts::TopicFacts::bytes_max);
         let dead_letter = planned.iter().find(|p| p.is_dead_letter()).and_then(|p| cluster.topics.get(&p.name));
         inspection.dead_letter_bytes_max = dead_letter.and_then(facts::TopicFacts::bytes_max);
@@ -125,7 +128,7 @@ impl Topics {
         Ok(inspection)
     }
 
-    /// Creates the planned topics that are missing. Called again, it changes nothing.
+    /// Creates the planned topics that are missing and waits until they can be used. Called again, it changes nothing.
     ///
     /// # Errors
     /// [`LogError::Retriable`] when no broker answers in time. What a broker says about one topic is in its
@@ -134,6 +137,9 @@ impl Topics {
         let cluster = facts::read(&self.connection, &self.admin, planned, self.timeout)?;
         let specs = plan::missing(planned, &cluster, layout);
         let failures = self.create_all(&specs, cluster.brokers)?;
+        let created = specs.iter().filter(|spec| !failures.contains_key(&spec.name));
+        let created = created.map(|spec| (spec.name.as_str(), spec.partitions)).collect();
+        self.connection.wait_until_usable(&created)?;
         let mut seen = BTreeSet::new();
         let unique = planned.iter().filter(|topic| seen.insert(&topic.name));
         Ok(unique.map(|topic| creation(topic, &cluster, &specs, &failures)).collect())
