@@ -121,13 +121,8 @@ impl World {
             0 => self.broker.borrow_mut().ends.push_back(End::Abort),
             1 => self.broker.borrow_mut().ends.extend([End::UnknownButCommitted, End::Abort]),
             2 => self.broker.borrow_mut().ends.push_back(End::UnknownAndAborted),
-            3 => self
-                .events
-                .borrow_mut()
-                .extend([LogEvent::Revoked(vec![partition]), LogEvent::Assigned(vec![partition])]),
-            4 => {
-                self.events.borrow_mut().extend([LogEvent::Lost(vec![partition]), LogEvent::Assigned(vec![partition])])
-            }
+            3 => self.hand_over(LogEvent::Revoked(vec![partition]), partition),
+            4 => self.hand_over(LogEvent::Lost(vec![partition]), partition),
             5 => self.events.borrow_mut().push_back(LogEvent::OutOfRange(partition)),
             6 => {
                 let fired = Destination::Fired(KindNumber::new(self.rng.u32(1..3)).unwrap());
