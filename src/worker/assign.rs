@@ -190,16 +190,32 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
     /// Takes a partition over that the command topic has and the changelog has not. The group's position is the truth here:
     /// what is read is forwarded in the transaction that moves it.
     fn join_forwarding(&mut self, partition: Partition) -> Result<(), WorkerError> {
+        if let Some(seat) = self.seats.get_mut(&partition) {
+            // Its store is still open; it holds nothing.
+            seat.task = None;
+        }
         let fencing = self.log.fencing_position(partition)?;
+        let extent = self.log.input_extent(partition)?;
+        if fencing.position > extent.end {
+            let detail = "the command topic ends before the position of the group: it was recreated or truncated";
+            return Err(WorkerError::Contradiction { partition, detail });
+        }
+        let position = fencing.position.max(extent.start);
+        let lost = position.0.abs_diff(fencing.position.0);
+        if lost > 0 {
+            tracing::error!(%partition, lost, %position, "commands were removed from the topic before they were read");
+            self.observer.input_lost(partition, lost);
+        }
         let store = self.open_store(partition)?;
-        let mut task = Task::new(partition, store, fencing.position)?;
-        task.begin_forwarding(fencing.position);
+        let mut task = Task::new(partition, store, position)?;
+        task.begin_forwarding(position);
         tracing::warn!(
             %partition,
-            position = %fencing.position,
+            %position,
             "forwarding only: the command topic has more partitions than the changelog"
         );
         let seat = self.seats.entry(partition).or_insert_with(Seat::vacant);
+        seat.failures = 0;
         seat.task = Some(task);
         seat.is_rewind_due = true;
         self.observer.task(partition, TaskState::Running);

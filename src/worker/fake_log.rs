@@ -34,6 +34,8 @@ pub(super) struct Broker {
     pub(super) ends: VecDeque<End>,
     pub(super) refusing: BTreeSet<Destination>,
     pub(super) transactions: usize,
+    /// Where the commands of a partition start, if records were removed.
+    pub(super) starts: BTreeMap<Partition, Position>,
     /// How many records of a changelog are read in one poll; at least two.
     pub(super) restored_at_once: usize,
     /// Records of commands that were read, again and again if they are.
@@ -158,6 +160,14 @@ impl Log for FakeLog {
                 }));
             }
         }
+        let starts = broker.starts.clone();
+        self.consuming.retain(|partition, position| {
+            let is_there = starts.get(partition).is_none_or(|start| start <= position);
+            if !is_there {
+                events.push(LogEvent::OutOfRange(*partition));
+            }
+            is_there
+        });
         for (partition, position) in &mut self.consuming {
             let from = usize::try_from(position.0).unwrap();
             let mut reads = 0;
@@ -189,7 +199,9 @@ impl Log for FakeLog {
     }
 
     fn input_extent(&mut self, partition: Partition) -> Result<Extent, LogError> {
-        Ok(extent(self.broker.borrow().commands.get(&partition).map_or(0, Vec::len)))
+        let broker = self.broker.borrow();
+        let start = broker.starts.get(&partition).copied().unwrap_or(Position(0));
+        Ok(Extent { start, ..extent(broker.commands.get(&partition).map_or(0, Vec::len)) })
     }
 
     fn changelog_extent(&mut self, partition: Partition) -> Result<Extent, LogError> {

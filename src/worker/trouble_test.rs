@@ -245,6 +245,21 @@ fn what_was_taken_is_settled_before_a_lost_position_is_looked_for() {
     assert_eq!(bench.broker.borrow().committed.get(&P), Some(&Position(1)));
 }
 
+#[test]
+fn a_partition_that_is_only_forwarded_goes_on_where_records_were_removed() {
+    let mut bench = Bench::new();
+    for number in 0..5 {
+        let now = bench.clock.wall();
+        bench.broker.borrow_mut().produce(Q, now, arm("r", &number.to_string(), "PT1S"));
+    }
+    bench.broker.borrow_mut().committed.insert(Q, Position(1));
+    bench.broker.borrow_mut().starts.insert(Q, Position(3));
+    bench.events.borrow_mut().push_back(LogEvent::Assigned(vec![P, Q]));
+    bench.ticks(200);
+    assert_eq!(bench.fired(), ["3", "4"]);
+    assert_eq!(bench.broker.borrow().committed.get(&Q), Some(&Position(5)));
+}
+
 /// All ways to fail, one after the other in every order of three, around one timer that fires, one that is cancelled and
 /// one that is replaced.
 #[test]
