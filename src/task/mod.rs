@@ -74,8 +74,6 @@ pub struct Task<S> {
     in_flight: Option<Batch>,
     /// Per kind, when it needs to be looked at next; a kind that does not stand here has to be looked up.
     wakes: BTreeMap<KindNumber, Option<Timestamp>>,
-    /// Whether the store has changed since it was last made durable.
-    is_flush_due: bool,
 }
 
 /// How far a transaction has come.
@@ -107,7 +105,6 @@ impl<S: Store> Task<S> {
             tally: Tally::default(),
             in_flight: None,
             wakes: BTreeMap::new(),
-            is_flush_due: false,
         })
     }
 

@@ -188,7 +188,6 @@ impl<S: Store> Task<S> {
         changes.header.level_at = Some(level_at);
         self.overlay.commit(changes)?;
         self.wakes.clear();
-        self.is_flush_due = true;
         if !is_complete {
             self.phase = Phase::Restoring(restore);
             return Ok(Restored::NotYet);

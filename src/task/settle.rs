@@ -11,7 +11,6 @@
 use super::{Phase, Task, emit};
 use crate::log::Emission;
 use crate::position::Position;
-use crate::store::overlay::Overlay;
 use crate::store::{Store, StoreError};
 use crate::time::Timestamp;
 use crate::wire::state::Meta;
@@ -58,7 +57,6 @@ impl<S: Store> Task<S> {
         batch.header.level_at = Some(now);
         self.overlay.commit(batch)?;
         self.committed = self.open;
-        self.is_flush_due = true;
         Ok(())
     }
 
@@ -99,12 +97,6 @@ impl<S: Store> Task<S> {
             self.overlay.commit(batch)?;
         }
         self.overlay.store_mut().flush()?;
-        self.is_flush_due = false;
         Ok(())
-    }
-
-    /// Returns the overlay, for the end of the task.
-    pub fn into_overlay(self) -> Overlay<S> {
-        self.overlay
     }
 }

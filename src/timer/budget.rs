@@ -68,11 +68,6 @@ impl Tick {
         self.scanned > 0 && elapsed >= self.budget.elapsed_max
     }
 
-    /// Returns how many rows may still be looked at.
-    pub fn scans_left(&self) -> usize {
-        self.budget.scanned_max.max(1).saturating_sub(self.scanned)
-    }
-
     /// Charges a row looked at.
     pub fn charge_scan(&mut self) {
         self.scanned = self.scanned.saturating_add(1);

@@ -13,7 +13,6 @@
 //! and has no map without order. Keeps the invariants INV-* of ARCHITECTURE.md.
 
 pub mod apply;
-pub mod backoff;
 pub mod budget;
 pub mod command;
 pub mod fire;
