@@ -316,7 +316,7 @@ impl GroupConsumer {
     pub(super) fn close(self) {
         self.consumer.context().start_closing();
         // Also answers a rebalance that is still open, for which the client would wait.
-        let _closing = self.consumer.unassign();
+        let _closing = self.consumer.assignment().and_then(|all| unassign(&self.consumer, &all));
     }
 
     /// Captures who we are in the group, for the transactions until the next poll. A member that has left is no one: the
