@@ -22,8 +22,8 @@ use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::{Offset as NativeOffset, TopicPartitionList};
 
 use super::client::PlainContext;
-use super::consumer::Room;
 use super::deadline::Deadline;
+use super::input::Room;
 use super::probe::{client_error, native_partition};
 use super::settings::{KafkaSettings, restore_config};
 use crate::log::{ChangelogBatch, ChangelogRecord, LogError};
