@@ -54,7 +54,19 @@ impl Probe {
     /// # Errors
     /// [`LogError::Retriable`] when the broker does not answer.
     pub(super) fn extent(&self, topic: &str, partition: Partition) -> Result<Extent, LogError> {
-        let answer = self.consumer.fetch_watermarks(topic, native_partition(partition), PATIENCE);
+        self.extent_within(topic, partition, PATIENCE)
+    }
+
+    /// The same, for a question that only saves time.
+    ///
+    /// # Errors
+    /// [`LogError::Retriable`] when the broker does not answer soon.
+    pub(super) fn extent_soon(&self, topic: &str, partition: Partition) -> Result<Extent, LogError> {
+        self.extent_within(topic, partition, SHORT_PATIENCE)
+    }
+
+    fn extent_within(&self, topic: &str, partition: Partition, patience: Duration) -> Result<Extent, LogError> {
+        let answer = self.consumer.fetch_watermarks(topic, native_partition(partition), patience);
         let doing = || format!("asking for the extent of {topic} [{partition}]");
         let (start, end) = answer.map_err(|error| LogError::Retriable { doing: doing(), detail: error.to_string() })?;
         if start < 0 || end < start {
