@@ -61,6 +61,11 @@ test-kafka: setup ## Runs the scenarios against a real Kafka; TEST=name selects 
 	scripts/kafka-libs >/dev/null
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(cargo) test --locked --test kafka -- $(TEST)
 
+.PHONY: soak
+soak: setup ## Runs the simulator with random seeds on all cores; SECONDS=n says how long, SEED=n where to begin.
+	PUNCTUAL_SECONDS=$(or $(SECONDS),600) PUNCTUAL_SEED=$${SEED:-$$(date +%s)000} \
+	  $(cargo) test --locked --test sim many_seeds_hold -- --nocapture
+
 .PHONY: fix
 fix: setup ## Formats the code and applies what clippy can fix by itself.
 	cargo fmt

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!             barrier committed             nonce read                 target reached
-//!   Joining ──────────────────▶ Restoring ─────────────▶ CatchingUp ──────────────────▶ Running
-//!      ▲                             └── outcome unknown, store failed, reload ◀──────────┘
+//!   Joining ──────────────────▶ Restoring ─────────────▶ CatchingUp ◀─────────────────▶ Running
+//!      ▲                             │               what reached it was aborted          │
+//!      │                             └── outcome unknown, store failed, reload ◀──────────┘
 //!      └─────────────────────────────────────────┘
 //! ```
 //!
@@ -59,6 +60,8 @@ pub struct Task<S> {
     partition: Partition,
     overlay: Overlay<S>,
     phase: Phase,
+    /// The target that was reached by commands of the open transaction: an abort closes the gate again.
+    unsettled_target: Option<Position>,
     /// What the open transaction has reached.
     open: Reached,
     /// What the last committed transaction reached.
@@ -97,6 +100,7 @@ impl<S: Store> Task<S> {
             partition,
             overlay: Overlay::new(store)?,
             phase: Phase::Joining,
+            unsettled_target: None,
             open: start,
             committed: start,
             fencing_position,
@@ -173,6 +177,7 @@ impl<S: Store> Task<S> {
         let reached = reading_position.max(self.open.position);
         if reached.is_some_and(|position| position >= target) {
             self.phase = Phase::Running;
+            self.unsettled_target = Some(target);
             return true;
         }
         false

@@ -169,10 +169,15 @@ impl<S: Store> Task<S> {
             if record.offset.next() <= restore.reached {
                 continue;
             }
+            if restore.until < record.offset.next() {
+                // Behind the own barrier somebody else writes: the partition was lost, which is not known here yet.
+                break;
+            }
             is_complete |= self.restore_record(record, &mut restore)?;
         }
-        if batch.position > restore.reached {
-            restore.reached = batch.position;
+        let position = batch.position.min(restore.until);
+        if position > restore.reached {
+            restore.reached = position;
             restore.progressed_at = boot;
         }
         let mut changes = self.overlay.batch();

@@ -57,6 +57,7 @@ impl<S: Store> Task<S> {
         batch.header.level_at = Some(now);
         self.overlay.commit(batch)?;
         self.committed = self.open;
+        self.unsettled_target = None;
         Ok(())
     }
 
@@ -68,6 +69,12 @@ impl<S: Store> Task<S> {
         self.overlay.clear();
         self.wakes.clear();
         self.open = self.committed;
+        if let Some(target) = self.unsettled_target.take()
+            && self.phase == Phase::Running
+        {
+            // Commands that opened the gate are to be read again; until then a disarm among them is not in force.
+            self.phase = Phase::CatchingUp { target };
+        }
         self.position()
     }
 

@@ -80,7 +80,7 @@ impl Bench {
         Self::on(&Rc::default(), &Hands::default())
     }
 
-    fn on(broker: &Rc<RefCell<Broker>>, clock: &Hands) -> Self {
+    pub(super) fn on(broker: &Rc<RefCell<Broker>>, clock: &Hands) -> Self {
         Self::with(settings(), broker, clock)
     }
 
