@@ -217,7 +217,7 @@ impl Log for KafkaLog {
 
     fn fencing_position(&mut self, partition: Partition) -> Result<FencingPosition, LogError> {
         // Where a changelog holds the position, the group's only fences: one that a transaction is about to move will do.
-        let found = if true || partition.0 < self.partitions {
+        let found = if partition.0 < self.partitions {
             self.probe().committed(&self.topics.arm, partition)?
         } else {
             self.clients().consumer.settled(partition)?
