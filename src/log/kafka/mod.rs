@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!                 ┌─ consumer   reads commands, is the member of the group
-//!   KafkaLog ─────┼─ rotation ─ producer ─ report   writes transactions, three producers in turn
+//!   KafkaLog ─────┼─ producer ─ report   the clients that `log::transaction` writes with
 //!   (the seam)    ├─ restore    reads changelogs on a thread of its own
 //!                 └─ probe      asks: extents, committed positions, topics
 //!
