@@ -211,10 +211,11 @@ pub trait Log {
     fn release(&mut self, partitions: &[Partition]) -> Result<(), LogError>;
 
     /// Returns the group's position of the partition's commands, or the start of the partition if the group has none: a
-    /// number that is always valid in a transaction, and that only fences.
+    /// number that is always valid in a transaction, and that only fences. Of a partition that the changelog does not have it
+    /// is the truth, so that no transaction may be about to move it.
     ///
     /// # Errors
-    /// [`LogError::Retriable`] when the broker does not answer.
+    /// [`LogError::Retriable`] when the broker does not answer, or such a transaction is still open.
     fn fencing_position(&mut self, partition: Partition) -> Result<FencingPosition, LogError>;
 
     /// Returns the extent of the partition of the command topic, records of open transactions included.

@@ -17,20 +17,19 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bytes::Bytes;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerGroupMetadata};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::{Offset as NativeOffset, TopicPartitionList};
 
 use super::deadline::{Deadline, pause};
+use super::input::{Room, record};
 use super::native::{self, Membership};
-use super::probe::{client_error, native_partition};
+use super::probe::{self, client_error, native_partition};
 use super::rebalance::{GroupContext, unassign};
 use super::settings::{KafkaSettings, group_config};
 use crate::log::{InputRecord, LogError, LogEvent};
 use crate::position::{Offset, Partition, Position};
-use crate::time::Timestamp;
 
 /// How long a partition that was just assigned may take until it can be read.
 const SEEK_PATIENCE: Duration = Duration::from_secs(3);
@@ -63,28 +62,6 @@ pub(super) enum MemberError {
 pub(super) struct Polled {
     /// A partition's position may lie outside of the log; librdkafka does not say which.
     pub(super) is_out_of_range: bool,
-}
-
-/// How much a poll may return.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
-    /// Records.
-    pub(super) records: usize,
-    /// Bytes of keys, values and headers.
-    pub(super) bytes: usize,
-}
-
-impl Room {
-    /// Returns whether nothing fits any more.
-    pub(super) fn is_full(&self) -> bool {
-        self.records == 0 || self.bytes == 0
-    }
-
-    /// Takes the room of `records` with `bytes` together.
-    pub(super) fn take(&mut self, records: usize, bytes: usize) {
-        self.records = self.records.saturating_sub(records);
-        self.bytes = self.bytes.saturating_sub(bytes);
-    }
 }
 
 /// The member of the group.
@@ -215,20 +192,30 @@ impl GroupConsumer {
     }
 
     fn read_from(&mut self, partition: Partition, from: Position, patience: Duration) -> Result<(), LogError> {
-        let doing = || format!("reading {} [{partition}] from {from}", self.topic);
         let list = self.list([(partition, Some(from))])?;
         let waited = Deadline::after(patience);
         while let Err(error) = self.seek(&list) {
             // The fetcher of a new partition is still starting; that of a partition that fell out of the log never will.
             if waited.is_over() {
-                tracing::debug!(topic = self.topic, %partition, %from, error, "partition assigned anew, it does not seek");
-                self.consumer.incremental_unassign(&list).map_err(|error| refused(doing(), &error))?;
-                self.consumer.incremental_assign(&list).map_err(|error| refused(doing(), &error))?;
-                break;
+                tracing::debug!(topic = self.topic, %partition, %from, error, "partition does not seek");
+                return self.assign_anew(partition, from);
             }
             pause(SEEK_STEP);
         }
-        self.consumer.resume(&list).map_err(|error| refused(doing(), &error))?;
+        self.resume(partition, from, &list)
+    }
+
+    fn assign_anew(&mut self, partition: Partition, from: Position) -> Result<(), LogError> {
+        let doing = || format!("assigning {} [{partition}] anew at {from}", self.topic);
+        let list = self.list([(partition, Some(from))])?;
+        self.consumer.incremental_unassign(&list).map_err(|error| refused(doing(), &error))?;
+        self.consumer.incremental_assign(&list).map_err(|error| refused(doing(), &error))?;
+        self.resume(partition, from, &list)
+    }
+
+    fn resume(&mut self, partition: Partition, from: Position, list: &TopicPartitionList) -> Result<(), LogError> {
+        let resumed = self.consumer.resume(list);
+        resumed.map_err(|error| refused(format!("reading {} [{partition}] from {from}", self.topic), &error))?;
         self.held.insert(partition, Reading::From(from));
         self.native_positions.take();
         Ok(())
@@ -262,6 +249,14 @@ impl GroupConsumer {
         Ok(known.collect())
     }
 
+    /// Returns the group's position of a partition, if there is one, once no transaction is about to move it.
+    ///
+    /// # Errors
+    /// [`LogError::Retriable`] when the broker does not answer, or such a transaction is still open.
+    pub(super) fn settled(&self, partition: Partition) -> Result<Option<Position>, LogError> {
+        probe::settled(&self.consumer, &self.topic, partition)
+    }
+
     /// Returns the partitions that are being read, with the next offset.
     pub(super) fn reading(&self) -> Vec<(Partition, Position)> {
         let next = |(partition, reading): (&Partition, &Reading)| match reading {
@@ -286,6 +281,17 @@ impl GroupConsumer {
             self.read_from(partition, next, Duration::ZERO)?;
         }
         Ok(())
+    }
+
+    /// Reads a partition on anew, from where it is.
+    ///
+    /// # Errors
+    /// [`LogError::Retriable`] when the client refuses.
+    pub(super) fn restart_reader(&mut self, partition: Partition) -> Result<(), LogError> {
+        match self.held.get(&partition) {
+            Some(Reading::From(next)) => self.assign_anew(partition, *next),
+            Some(Reading::Paused | Reading::Fallen) | None => Ok(()),
+        }
     }
 
     /// Returns what fences a transaction with these positions.
@@ -316,7 +322,7 @@ impl GroupConsumer {
     pub(super) fn close(self) {
         self.consumer.context().start_closing();
         // Also answers a rebalance that is still open, for which the client would wait.
-        let _closing = self.consumer.unassign();
+        let _closing = self.consumer.assignment().and_then(|all| unassign(&self.consumer, &all));
     }
 
     /// Captures who we are in the group, for the transactions until the next poll. A member that has left is no one: the
@@ -373,18 +379,7 @@ fn accepted(held: &mut BTreeMap<Partition, Reading>, message: &BorrowedMessage<'
         return None;
     }
     *next = offset.next();
-    let record = InputRecord {
-        partition,
-        offset,
-        timestamp: message.timestamp().to_millis().map(Timestamp::from_millis),
-        key: message.key().map(Bytes::copy_from_slice),
-        value: message.payload().map(Bytes::copy_from_slice),
-        headers: native::headers(message),
-    };
-    let size = |bytes: &Option<Bytes>| bytes.as_ref().map_or(0, Bytes::len);
-    let headers: usize = record.headers.iter().map(|header| header.key.len() + size(&header.value)).sum();
-    let bytes = size(&record.key) + size(&record.value) + headers;
-    Some((record, bytes))
+    Some(record(message, partition))
 }
 
 fn refused(doing: String, error: &KafkaError) -> LogError {

@@ -16,11 +16,13 @@
 mod client;
 mod consumer;
 mod deadline;
+mod input;
 #[expect(
     unsafe_code,
     reason = "rust-rdkafka does not offer these calls of librdkafka; each block says why it is sound"
 )]
 mod native;
+mod patrol;
 mod probe;
 mod producer;
 mod rebalance;
@@ -38,8 +40,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use self::consumer::{GroupConsumer, MemberError, Room};
+use self::consumer::{GroupConsumer, MemberError};
 use self::deadline::Deadline;
+use self::input::Room;
+use self::patrol::Patrol;
 use self::probe::Probe;
 use self::producer::{Fence, Route};
 use self::restore::Restorer;
@@ -64,6 +68,7 @@ pub struct KafkaLog {
     clients: Option<Clients>,
     /// A partition's position may be outside of the log, and it is not known yet which.
     is_out_of_range: bool,
+    patrol: Patrol,
 }
 
 /// The clients; they are closed under a watchdog.
@@ -93,6 +98,7 @@ impl KafkaLog {
             last_fenced: None,
             clients: Some(Clients { consumer, producers, restorer, probe }),
             is_out_of_range: false,
+            patrol: Patrol::new(),
         })
     }
 
@@ -165,9 +171,11 @@ impl Log for KafkaLog {
     fn poll(&mut self, timeout: Duration, records_max: usize, bytes_max: usize) -> Result<Vec<LogEvent>, LogError> {
         let mut events = Vec::new();
         let waited = Deadline::after(timeout);
-        let Clients { producers, probe, .. } = self.clients();
-        producers.serve();
-        probe.serve();
+        if let Some(Clients { consumer, producers, probe, .. }) = &mut self.clients {
+            producers.serve();
+            probe.serve();
+            self.patrol.look(&self.topics.arm, consumer, probe);
+        }
         loop {
             let Clients { consumer, restorer, .. } = self.clients();
             let mut room = Room { records: records_max, bytes: bytes_max };
@@ -208,7 +216,13 @@ impl Log for KafkaLog {
     }
 
     fn fencing_position(&mut self, partition: Partition) -> Result<FencingPosition, LogError> {
-        if let Some(position) = self.probe().committed(&self.topics.arm, partition)? {
+        // Where a changelog holds the position, the group's only fences: one that a transaction is about to move will do.
+        let found = if true || partition.0 < self.partitions {
+            self.probe().committed(&self.topics.arm, partition)?
+        } else {
+            self.clients().consumer.settled(partition)?
+        };
+        if let Some(position) = found {
             return Ok(FencingPosition { position, committed: true });
         }
         let start = self.probe().extent(&self.topics.arm, partition)?.start;

@@ -9,7 +9,8 @@
 //! done. Keeps: the batches of a partition are in order and without gaps from the position that was asked for, and none of
 //! a restore that was stopped is handed out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -21,7 +22,8 @@ use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::{Offset as NativeOffset, TopicPartitionList};
 
 use super::client::PlainContext;
-use super::consumer::Room;
+use super::deadline::Deadline;
+use super::input::Room;
 use super::probe::{client_error, native_partition};
 use super::settings::{KafkaSettings, restore_config};
 use crate::log::{ChangelogBatch, ChangelogRecord, LogError};
@@ -37,6 +39,9 @@ const BATCHES_MAX: usize = 8;
 const POLL: Duration = Duration::from_millis(10);
 /// How long the thread waits for commands while it reads nothing.
 const IDLE: Duration = Duration::from_millis(500);
+
+/// How long a partition may be silent before it is read on with a new client.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// What the worker asks of the thread.
 #[derive(Debug)]
@@ -64,12 +69,17 @@ impl Restorer {
     /// # Errors
     /// [`LogError::Fatal`] when a property is wrong or there is no thread to be had.
     pub(super) fn start(settings: &KafkaSettings) -> Result<Self, LogError> {
-        let created = restore_config(settings).create_with_context(PlainContext { role: "restore" });
-        let consumer = created.map_err(|error| client_error("making the consumer of the changelog", &error))?;
+        let consumer = open(settings)?;
         let (commands, commands_there) = mpsc::channel();
         let (told_there, told) = mpsc::sync_channel(BATCHES_MAX);
-        let topic = settings.topics.changelog.clone();
-        let reader = Reader { consumer, topic, commands: commands_there, told: told_there, reading: BTreeMap::new() };
+        let reader = Reader {
+            settings: settings.clone(),
+            consumer,
+            commands: commands_there,
+            told: told_there,
+            reading: BTreeMap::new(),
+            changed: BTreeSet::new(),
+        };
         let thread = thread::Builder::new().name("kafka-restore".to_owned()).spawn(move || reader.run());
         let thread = thread.map_err(|error| LogError::Fatal {
             doing: "starting the thread that reads changelogs".to_owned(),
@@ -156,27 +166,37 @@ fn record_size(record: &ChangelogRecord) -> usize {
     record.key.len() + record.value.as_ref().map_or(0, Bytes::len)
 }
 
+/// Makes the client that reads changelogs.
+fn open(settings: &KafkaSettings) -> Result<BaseConsumer<PlainContext>, LogError> {
+    let created = restore_config(settings).create_with_context(PlainContext { role: "restore" });
+    created.map_err(|error| client_error("making the consumer of the changelog", &error))
+}
+
 /// A partition that is being read.
 #[derive(Debug)]
 struct Reading {
     number: u64,
     next: Position,
+    /// Since something was last read of it.
+    heard: Deadline,
 }
 
 /// The thread.
 struct Reader {
+    settings: KafkaSettings,
     consumer: BaseConsumer<PlainContext>,
-    topic: String,
     commands: Receiver<Command>,
     told: SyncSender<Told>,
     reading: BTreeMap<Partition, Reading>,
+    /// The partitions that the consumer does not read yet as it should, or no longer.
+    changed: BTreeSet<Partition>,
 }
 
 impl Reader {
     /// Reads until the worker's end is gone.
     fn run(mut self) {
-        while let Ok(is_changed) = self.obey() {
-            let read = if is_changed { self.assign() } else { Ok(()) }.and_then(|()| self.read());
+        while self.obey().is_ok() {
+            let read = self.assign().and_then(|()| self.read());
             let told = match read {
                 Ok(batches) => batches.into_iter().try_for_each(|batch| self.told.send(Ok(batch))),
                 Err(detail) => {
@@ -190,37 +210,76 @@ impl Reader {
         }
     }
 
-    /// Takes the commands that are there; waits for one while nothing is being read. Returns whether the set changed.
-    fn obey(&mut self) -> Result<bool, RecvTimeoutError> {
-        let mut is_changed = false;
+    /// Takes the commands that are there; waits for one while nothing is being read.
+    fn obey(&mut self) -> Result<(), RecvTimeoutError> {
         loop {
-            let is_idle = self.reading.is_empty() && !is_changed;
+            let is_idle = self.reading.is_empty() && self.changed.is_empty();
             let command = match self.commands.recv_timeout(if is_idle { IDLE } else { Duration::ZERO }) {
                 Ok(command) => command,
-                Err(RecvTimeoutError::Timeout) => return Ok(is_changed),
+                Err(RecvTimeoutError::Timeout) => return Ok(()),
                 Err(RecvTimeoutError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
             };
-            match command {
+            let partition = match command {
                 Command::Start { partition, from, number } => {
-                    self.reading.insert(partition, Reading { number, next: from });
+                    self.reading.insert(partition, Reading { number, next: from, heard: now() });
+                    partition
                 }
                 Command::Stop(partition) => {
                     self.reading.remove(&partition);
+                    partition
                 }
-            }
-            is_changed = true;
+            };
+            self.changed.insert(partition);
         }
     }
 
-    /// Assigns all partitions anew, each where it was.
-    fn assign(&self) -> Result<(), String> {
-        let mut list = TopicPartitionList::new();
-        for (partition, reading) in &self.reading {
-            let offset = NativeOffset::Offset(reading.next.0);
-            let added = list.add_partition_offset(&self.topic, native_partition(*partition), offset);
-            added.map_err(|error| format!("{} [{partition}] at {}: {error}", self.topic, reading.next))?;
+    /// Makes the consumer read what it should; what did not change is not disturbed.
+    fn assign(&mut self) -> Result<(), String> {
+        let changed = mem::take(&mut self.changed);
+        if changed.is_empty() {
+            return Ok(());
         }
-        self.consumer.assign(&list).map_err(|error| format!("assigning {}: {error}", self.topic))
+        let failed = |error: &KafkaError| format!("assigning {}: {error}", self.settings.topics.changelog);
+        let assigned = self.consumer.assignment().map_err(|error| failed(&error))?;
+        let (mut gone, mut new) = (TopicPartitionList::new(), TopicPartitionList::new());
+        for partition in changed {
+            let topic = &self.settings.topics.changelog;
+            if assigned.find_partition(topic, native_partition(partition)).is_some() {
+                gone.add_partition(topic, native_partition(partition));
+            }
+            if let Some(reading) = self.reading.get(&partition) {
+                let offset = NativeOffset::Offset(reading.next.0);
+                let added = new.add_partition_offset(topic, native_partition(partition), offset);
+                added.map_err(|error| format!("{topic} [{partition}] at {}: {error}", reading.next))?;
+            }
+        }
+        if gone.count() > 0 {
+            self.consumer.incremental_unassign(&gone).map_err(|error| failed(&error))?;
+        }
+        if new.count() > 0 {
+            self.consumer.incremental_assign(&new).map_err(|error| failed(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Reads on with a new client when a partition is silent for long. It may only wait for somebody's transaction; but after
+    /// a restart of the broker one was seen that never read again, while others of the same client did.
+    fn renew_if_silent(&mut self) -> Result<(), String> {
+        let Some((partition, reading)) = self.reading.iter().find(|(_, reading)| reading.heard.elapsed() > SILENCE_MAX)
+        else {
+            return Ok(());
+        };
+        tracing::info!(%partition, next = %reading.next, silent = ?reading.heard.elapsed(), "restore is silent, reading on anew");
+        let silent = mem::replace(&mut self.consumer, open(&self.settings).map_err(|error| error.to_string())?);
+        let spawned = thread::Builder::new().name("kafka-retire".to_owned()).spawn(move || drop(silent));
+        if let Err(error) = spawned {
+            tracing::warn!(%error, "no thread to close a kafka consumer on, closed in place");
+        }
+        for reading in self.reading.values_mut() {
+            reading.heard = now();
+        }
+        self.changed = self.reading.keys().copied().collect();
+        Ok(())
     }
 
     /// Reads what is there, or waits a little.
@@ -244,6 +303,7 @@ impl Reader {
             }
             wait = Duration::ZERO;
         }
+        self.renew_if_silent()?;
         Ok(batches.into_values().collect())
     }
 
@@ -251,10 +311,13 @@ impl Reader {
     fn step_over_markers(&mut self, batches: &mut BTreeMap<Partition, (u64, ChangelogBatch)>) {
         let Ok(list) = self.consumer.position() else { return };
         for (partition, reading) in &mut self.reading {
-            let found = list.find_partition(&self.topic, native_partition(*partition)).map(|element| element.offset());
+            let found = list
+                .find_partition(&self.settings.topics.changelog, native_partition(*partition))
+                .map(|element| element.offset());
             let Some(NativeOffset::Offset(offset)) = found else { continue };
             if reading.next < Position(offset) {
                 reading.next = Position(offset);
+                reading.heard = now();
                 batch_of(batches, *partition, reading).position = reading.next;
             }
         }
@@ -272,7 +335,7 @@ impl Reader {
             return Err(format!(
                 "a position is outside of topic {} (read were {reading}); records were deleted from it, which only \
                  `cleanup.policy=compact` prevents, or the topic was created anew",
-                self.topic
+                self.settings.topics.changelog
             ));
         }
         Ok(())
@@ -292,6 +355,7 @@ fn take(
         return 0;
     }
     reading.next = offset.next();
+    reading.heard = now();
     let batch = batch_of(batches, partition, reading);
     batch.position = reading.next;
     // A record without a key cannot come from us, and compaction refuses it; its place counts.
@@ -300,6 +364,11 @@ fn take(
     let bytes = record_size(&record);
     batch.records.push(record);
     bytes
+}
+
+/// Returns a deadline that only tells the time since now.
+fn now() -> Deadline {
+    Deadline::after(Duration::ZERO)
 }
 
 fn batch_of<'a>(

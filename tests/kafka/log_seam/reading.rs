@@ -160,6 +160,27 @@ fn reading_steps_over_markers_and_rewinds() {
 }
 
 #[test]
+fn commands_behind_an_open_transaction_come_once_when_it_ends() {
+    // R27; meanwhile the partition does not move, and is read on anew now and then.
+    let rig = Rig::new(Broker::shared(), "pinned", 2);
+    produce(&rig, 0, &["before"]);
+    let open = rig.open_transaction("x", &rig.topics.arm, &["open"]);
+    produce(&rig, 0, &["behind"]);
+    let mut member = rig.member("a", 2);
+    for partition in 0..2 {
+        member.log.consume(Partition(partition), Position(0)).unwrap();
+    }
+    // The broker ends the transaction of a client that is silent, which takes a while.
+    assert_eq!(read(&mut member, 2), ["before", "behind"]);
+    let extent = member.log.input_extent(Partition(0)).unwrap();
+    wait::until_true(BOUND, "the position steps over the marker", || {
+        assert_eq!(member.poll().unwrap().len(), 0);
+        member.log.position(Partition(0)) == Some(extent.end)
+    });
+    drop(open);
+}
+
+#[test]
 fn a_position_outside_of_the_log_is_reported_and_reading_goes_on_where_it_is_told() {
     let rig = Rig::new(Broker::shared(), "out-of-range", 2);
     produce(&rig, 0, &["0", "1", "2", "3"]);
