@@ -198,3 +198,7 @@ mod trouble_tests;
 #[cfg(test)]
 #[path = "account_test.rs"]
 mod account_tests;
+
+#[cfg(test)]
+#[path = "edges_test.rs"]
+mod edges_tests;
