@@ -40,7 +40,14 @@ const CONFINED: &[(&str, &[&str])] = &[
 
 /// Where outcomes depend on the arguments alone; what the simulator runs may log, count, and draw from a seed it is given.
 const CORE: &[&str] = &["src/timer/", "src/position.rs", "src/time/mod.rs", "src/time/guard.rs"];
-const SIMULATED: &[&str] = &["src/task/", "src/worker/", "src/store/overlay.rs", "src/store/memory.rs"];
+const SIMULATED: &[&str] = &[
+    "src/log/mod.rs",
+    "src/log/transaction/",
+    "src/task/",
+    "src/worker/",
+    "src/store/overlay.rs",
+    "src/store/memory.rs",
+];
 const CORE_BANS: &[&str] = &["tracing", "metrics", "fastrand"];
 const ALL_BANS: &[&str] = &["Instant", "SystemTime", "HashMap", "HashSet", "tokio", "rand"];
 

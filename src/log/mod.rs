@@ -6,6 +6,7 @@
 //! is open between two calls and the outcome of each is known before the next begins (INV-LOG-2).
 
 pub mod kafka;
+pub mod transaction;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -77,12 +77,14 @@ pub struct Task<S> {
 }
 
 /// How far a transaction has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Reached {
     /// The next command to read; not known before the restore.
     position: Option<Position>,
     /// The next generation to give.
     generation: Generation,
+    /// Per partition that only forwards, the position behind its last command that came here.
+    forwarders: BTreeMap<Partition, Position>,
 }
 
 impl<S: Store> Task<S> {
@@ -91,13 +93,14 @@ impl<S: Store> Task<S> {
     /// # Errors
     /// When the store cannot be read.
     pub fn new(partition: Partition, store: S, fencing_position: Position) -> Result<Self, StoreError> {
-        let generation = Generation(store.header().next_generation.0.max(1));
-        let start = Reached { position: None, generation };
+        let header = store.header();
+        let generation = Generation(header.next_generation.0.max(1));
+        let start = Reached { position: None, generation, forwarders: header.forwarders.clone() };
         Ok(Self {
             partition,
             overlay: Overlay::new(store)?,
             phase: Phase::Joining,
-            open: start,
+            open: start.clone(),
             committed: start,
             fencing_position,
             topic_ids: None,
@@ -136,7 +139,7 @@ impl<S: Store> Task<S> {
         assert!(self.phase == Phase::Joining, "forwarding begins when a task joins");
         self.phase = Phase::Forwarding;
         self.open.position = Some(position);
-        self.committed = self.open;
+        self.committed = self.open.clone();
     }
 
     /// Returns the position that rides in a transaction: the task's own, or a valid one while that is not known.

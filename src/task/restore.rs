@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::{Phase, Task, emit};
+use super::{Phase, Reached, Task, emit};
 use crate::log::{ChangelogBatch, ChangelogRecord, Emission, Extent, FencingPosition, TopicIds};
 use crate::position::Position;
 use crate::store::{Store, StoreError};
@@ -182,6 +182,7 @@ impl<S: Store> Task<S> {
         changes.header.changelog_position = Some(restore.reached);
         changes.header.input_position = restore.meta_position;
         changes.header.next_generation = self.open.generation;
+        changes.header.forwarders = self.open.forwarders.clone();
         changes.header.undecodable = restore.undecodable;
         // What is not read yet may be gone when the store is opened again: an unfinished restore makes no store younger.
         let level_at = if is_complete { now } else { changes.header.level_at.unwrap_or(restore.began) };
@@ -218,9 +219,8 @@ impl<S: Store> Task<S> {
             None => (extent.start, 0),
         };
         // What the changelog holds is what was committed; a new position is written with the next transaction.
-        self.committed.position = restore.meta_position;
-        self.committed.generation = self.open.generation;
         self.open.position = Some(position);
+        self.committed = Reached { position: restore.meta_position, ..self.open.clone() };
         self.phase = Phase::CatchingUp { target: extent.end };
         Restored::From { position, lost }
     }
@@ -267,6 +267,7 @@ impl<S: Store> Task<S> {
                 if let Some(meta) = meta {
                     restore.meta_position = Some(meta.input_position);
                     self.open.generation = self.open.generation.max(meta.next_generation);
+                    self.open.forwarders = meta.forwarders;
                 } else {
                     restore.undecodable += 1;
                 }

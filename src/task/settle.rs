@@ -8,7 +8,7 @@
 //! Keeps: the store is written after the log has committed, never before (INV-STORE-2); the batch carries the positions it
 //! brings the store to (INV-STORE-1).
 
-use super::{Phase, Task, emit};
+use super::{Phase, Reached, Task, emit};
 use crate::log::Emission;
 use crate::position::Position;
 use crate::store::{Store, StoreError};
@@ -27,10 +27,10 @@ impl<S: Store> Task<S> {
         let mut batch = self.overlay.batch();
         batch.header.input_position = self.open.position;
         batch.header.next_generation = self.open.generation;
+        batch.header.forwarders = self.open.forwarders.clone();
         let mut records = emit::changes(self.partition, &batch);
         if self.open != self.committed && self.has_changelog() {
-            let input_position = self.position();
-            records.push(emit::meta(self.partition, Meta { input_position, next_generation: self.open.generation }));
+            records.push(emit::meta(self.partition, &self.open.meta(self.fencing_position)));
         }
         records.append(&mut self.emissions);
         self.in_flight = Some(batch);
@@ -56,7 +56,7 @@ impl<S: Store> Task<S> {
         }
         batch.header.level_at = Some(now);
         self.overlay.commit(batch)?;
-        self.committed = self.open;
+        self.committed = self.open.clone();
         Ok(())
     }
 
@@ -67,14 +67,13 @@ impl<S: Store> Task<S> {
         self.tally = Tally::default();
         self.overlay.clear();
         self.wakes.clear();
-        self.open = self.committed;
+        self.open = self.committed.clone();
         self.position()
     }
 
     /// Returns the record of what is committed already: it changes nothing, and shows the broker's clock.
     pub fn probe(&self) -> Emission {
-        let input_position = self.committed.position.unwrap_or(self.fencing_position);
-        emit::meta(self.partition, Meta { input_position, next_generation: self.committed.generation })
+        emit::meta(self.partition, &self.committed.meta(self.fencing_position))
     }
 
     /// Drops the open transaction and goes back to joining: what the log holds is not known, so it is read again.
@@ -98,5 +97,16 @@ impl<S: Store> Task<S> {
         }
         self.overlay.store_mut().flush()?;
         Ok(())
+    }
+}
+
+impl Reached {
+    /// Returns what the changelog is to say of it; `fencing_position` stands in for a position that is not known yet.
+    fn meta(&self, fencing_position: Position) -> Meta {
+        Meta {
+            input_position: self.position.unwrap_or(fencing_position),
+            next_generation: self.generation,
+            forwarders: self.forwarders.clone(),
+        }
     }
 }

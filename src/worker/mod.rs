@@ -196,6 +196,10 @@ mod tests;
 mod trouble_tests;
 
 #[cfg(test)]
+#[path = "forward_test.rs"]
+mod forward_tests;
+
+#[cfg(test)]
 #[path = "account_test.rs"]
 mod account_tests;
 

@@ -12,7 +12,7 @@ use super::fake_log::{Broker, End, FakeLog, Hands};
 use super::observer::{Holdings, Observer, TaskState, TickReport, TransactionEnd};
 use super::settings::Settings;
 use crate::log::{Destination, LogEvent};
-use crate::position::{Partition, Position};
+use crate::position::Partition;
 use crate::store::memory::MemoryStore;
 use crate::store::{StoreError, Stores};
 use crate::task::rules::Rules;
@@ -337,28 +337,6 @@ fn a_forward_step_of_the_clock_is_held_and_a_backward_step_delays() {
     bench.arm("c", "email", "PT1S");
     bench.ticks(200);
     assert_eq!(bench.fired(), ["a", "c"], "a timer of the new time");
-}
-
-// R26
-#[test]
-fn a_partition_that_was_added_to_the_command_topic_is_forwarded() {
-    let added = Partition(1);
-    let mut bench = Bench::new();
-    bench.events.borrow_mut().push_back(LogEvent::Assigned(vec![P, added]));
-    bench.ticks(12);
-    bench.broker.borrow_mut().ends.extend([End::Abort, End::UnknownAndAborted]);
-    let now = bench.clock.wall();
-    let arm = r#"{"run":"r","arm":{"timer_id":"a","kind":"email","after":"PT1S"}}"#;
-    bench.broker.borrow_mut().produce(added, now, Bytes::from(arm));
-    bench.broker.borrow_mut().produce(added, now, Bytes::from("no command"));
-    bench.ticks(200);
-    let broker = bench.broker.borrow();
-    assert!(broker.ends.is_empty(), "both failures were met");
-    let forwards = broker.sent_to(Destination::Arm);
-    assert_eq!(forwards.iter().map(|emission| emission.partition).collect::<Vec<_>>(), [Some(P)]);
-    assert_eq!(broker.sent_to(Destination::DeadLetter).len(), 1);
-    assert_eq!(broker.committed.get(&added).copied(), Some(Position(2)));
-    assert!(!broker.changelog.contains_key(&added), "it has no changelog");
 }
 
 // T3

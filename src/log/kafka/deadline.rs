@@ -1,8 +1,9 @@
 //! Bounds on waiting for a broker.
 //!
-//! Owns [`Deadline`] and [`pause`], the only places of `log::kafka` that read a clock or sleep. Never tells the time of
+//! Owns [`Deadline`], [`now`] and [`pause`], the only places of `log::kafka` that read a clock or sleep. Never tells the time of
 //! anything that is stored. Keeps: every loop that waits for a broker holds a deadline.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 /// A point in time until which something may take.
@@ -33,6 +34,13 @@ impl Deadline {
     pub(super) fn is_over(&self) -> bool {
         self.remaining().is_zero()
     }
+}
+
+/// Returns the time since it was first asked for.
+#[expect(clippy::disallowed_methods, reason = "a wait for the broker is measured, nothing that is stored")]
+pub(super) fn now() -> Duration {
+    static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
+    FIRST.elapsed()
 }
 
 /// Sleeps for a moment between two looks at something that librdkafka gives no way to wait for.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!                 ┌─ consumer   reads commands, is the member of the group
-//!   KafkaLog ─────┼─ rotation ─ producer ─ report   writes transactions, three producers in turn
+//!   KafkaLog ─────┼─ producer ─ report   the clients that `log::transaction` writes with
 //!   (the seam)    ├─ restore    reads changelogs on a thread of its own
 //!                 └─ probe      asks: extents, committed positions, topics
 //!
@@ -28,7 +28,6 @@ mod producer;
 mod rebalance;
 mod report;
 mod restore;
-mod rotation;
 pub mod settings;
 mod throttle;
 pub mod tool;
@@ -45,10 +44,10 @@ use self::deadline::Deadline;
 use self::input::Room;
 use self::patrol::Patrol;
 use self::probe::Probe;
-use self::producer::{Fence, Route};
+use self::producer::{Fence, Line, TransactionalProducer};
 use self::restore::Restorer;
-use self::rotation::Producers;
 use self::settings::{KafkaSettings, Topics};
+use super::transaction::rotation::Producers;
 use super::{Aborted, CommitOutcome, Extent, FencingPosition, Log, LogError, LogEvent, TopicIds, Transaction};
 use crate::position::{Partition, Position};
 
@@ -74,7 +73,7 @@ pub struct KafkaLog {
 /// The clients; they are closed under a watchdog.
 struct Clients {
     consumer: GroupConsumer,
-    producers: Producers,
+    producers: Producers<TransactionalProducer>,
     restorer: Restorer,
     probe: Probe,
 }
@@ -88,7 +87,7 @@ impl KafkaLog {
     pub fn connect(settings: &KafkaSettings) -> Result<Self, LogError> {
         let probe = Probe::new(settings)?;
         topic_ids(&probe, &settings.topics, settings.partitions)?;
-        let producers = Producers::new(settings)?;
+        let producers = Producers::new(&Line { settings, probe: &probe })?;
         let restorer = Restorer::start(settings)?;
         let consumer = GroupConsumer::join(settings)?;
         Ok(Self {
@@ -172,7 +171,9 @@ impl Log for KafkaLog {
         let mut events = Vec::new();
         let waited = Deadline::after(timeout);
         if let Some(Clients { consumer, producers, probe, .. }) = &mut self.clients {
-            producers.serve();
+            for client in producers.clients() {
+                client.serve();
+            }
             probe.serve();
             self.patrol.look(&self.topics.arm, consumer, probe);
         }
@@ -217,7 +218,7 @@ impl Log for KafkaLog {
 
     fn fencing_position(&mut self, partition: Partition) -> Result<FencingPosition, LogError> {
         // Where a changelog holds the position, the group's only fences: one that a transaction is about to move will do.
-        let found = if true || partition.0 < self.partitions {
+        let found = if partition.0 < self.partitions {
             self.probe().committed(&self.topics.arm, partition)?
         } else {
             self.clients().consumer.settled(partition)?
@@ -262,23 +263,19 @@ impl Log for KafkaLog {
     }
 
     fn commit(&mut self, transaction: &Transaction) -> CommitOutcome {
-        if let Err(detail) = check(transaction) {
-            debug_assert!(false, "INV-LOG-1: {detail}");
-            return aborted(detail.to_owned());
-        }
         let Some(Clients { consumer, producers, probe, .. }) = &mut self.clients else {
             return aborted("the log is closed".to_owned());
         };
-        let (positions, group) = match consumer.fence(&transaction.positions) {
-            Ok(fence) => fence,
+        let fence = match consumer.fence(&transaction.positions) {
+            Ok((positions, group)) => Fence { positions, group },
             Err(detail) => return aborted(detail),
         };
-        let route = Route { topics: &self.topics, probe };
-        producers.commit(transaction, &route, &Fence { positions: &positions, group })
+        producers.commit(&Line { settings: &self.settings, probe }, transaction, &fence)
     }
 
     fn rebuild(&mut self) -> Result<(), LogError> {
-        self.clients().producers.rebuild()
+        let Some(Clients { producers, probe, .. }) = &mut self.clients else { return Ok(()) };
+        producers.rebuild(&Line { settings: &self.settings, probe })
     }
 }
 
@@ -333,20 +330,6 @@ fn topic_ids(probe: &Probe, topics: &Topics, partitions: u32) -> Result<TopicIds
         return Err(LogError::Fatal { doing: doing(), detail });
     }
     Ok(TopicIds { arm: arm.id, changelog: changelog.id })
-}
-
-/// Returns why a transaction would not be fenced.
-fn check(transaction: &Transaction) -> Result<(), &'static str> {
-    if transaction.emissions.is_empty() {
-        return Err("a transaction needs a record");
-    }
-    if transaction.positions.is_empty() {
-        return Err("a transaction needs a position, or nothing fences it");
-    }
-    if transaction.positions.values().any(|position| position.0 < 0) {
-        return Err("a negative position is dropped by the client, and nothing fences the transaction");
-    }
-    Ok(())
 }
 
 fn aborted(detail: String) -> CommitOutcome {

@@ -101,13 +101,8 @@ impl Report {
         self.other.clone()
     }
 
-    /// Returns the destinations that records were sent to.
-    pub(super) fn destinations(&self) -> Vec<Destination> {
-        self.waiting.keys().copied().collect()
-    }
-
     /// Returns the destinations of which records are under way.
-    pub(super) fn waiting(&self) -> Vec<Destination> {
+    pub(super) fn waiting(&self) -> BTreeSet<Destination> {
         self.waiting.iter().filter(|(_, count)| **count > 0).map(|(to, _)| *to).collect()
     }
 
@@ -204,7 +199,7 @@ mod tests {
         report.deliver(numbers[2], 3, 1, None);
         report.deliver(event, 0, 99, Some(Timestamp::from_millis(9)));
         assert_eq!(report.failure(), None);
-        assert_eq!(report.waiting(), []);
+        assert_eq!(report.waiting(), BTreeSet::new());
         let changelog = BTreeMap::from([(Partition(0), Position(9)), (Partition(3), Position(2))]);
         assert_eq!(report.committed(), Committed { changelog, appended: Some(Timestamp::from_millis(2)) });
     }

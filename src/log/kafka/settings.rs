@@ -11,12 +11,11 @@ use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaConfRes;
 
 use crate::log::Destination;
+use crate::log::transaction::order::RESEND_AFTER;
 use crate::timer::kind::KindNumber;
 
 /// How long the broker waits for a transaction before it aborts it.
 pub const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a request may take.
-pub const SOCKET_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a record may take to be delivered: less than a transaction, so that the record's error is the one we see.
 pub const MESSAGE_TIMEOUT: Duration = Duration::from_secs(8);
 
@@ -312,7 +311,7 @@ fn config_of(
         config.set(*key, *value);
     }
     config.set("bootstrap.servers", bootstrap_servers);
-    config.set("socket.timeout.ms", SOCKET_TIMEOUT.as_millis().to_string());
+    config.set("socket.timeout.ms", RESEND_AFTER.as_millis().to_string());
     config.set("allow.auto.create.topics", "false");
     config
 }

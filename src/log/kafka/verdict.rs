@@ -6,6 +6,8 @@
 
 use rdkafka::error::{KafkaError, RDKafkaError, RDKafkaErrorCode as Code};
 
+use crate::log::transaction::Remedy;
+
 /// What the failed delivery of a record means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeliveryFailure {
@@ -107,17 +109,6 @@ impl CallError {
             detail: format!("{} ({})", error.string(), error.name()),
         }
     }
-}
-
-/// What to do after a call of a transaction has failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Remedy {
-    /// Abort. When that succeeds, nothing is in the log.
-    Abort,
-    /// Call again: nothing was decided yet.
-    Again,
-    /// The outcome is not known, and this producer is not to be used again.
-    GiveUp,
 }
 
 /// Returns what to do when a call failed before the commit was asked for.

@@ -2,21 +2,19 @@
 //!
 //! Owns three producers and whose turn it is. Never has two transactions open.
 //! Keeps: a producer whose last transaction did not end soundly is replaced by a new one with the same id, which settles
-//! what the old one left open, before that id writes again.
+//! what the old one left open, before that id writes again; and nothing is written while an outcome is not known
+//! (INV-LOG-2).
 //!
 //! Why three: after the end of a transaction the broker still writes its markers, and a producer that begins again at once
 //! waits for them. Measured lateness p99 at 2,000 timers/s: 96 ms with one producer, 44 with two, 40 with three.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
-use std::thread;
 use std::time::Duration;
 
-use super::deadline::{Deadline, pause};
-use super::producer::{Fence, Route, TransactionalProducer};
-use super::settings::KafkaSettings;
-use super::verdict::{CallError, init_may_succeed_later};
-use crate::log::{Aborted, CommitOutcome, Destination, LogError, Transaction};
+use super::order::{check, write};
+use super::{Cluster, aborted};
+use crate::log::{CommitOutcome, Destination, LogError, Transaction};
 
 /// How many producers take turns.
 const PRODUCERS: usize = 3;
@@ -29,45 +27,38 @@ const FENCED_PAUSE: Duration = Duration::from_secs(2);
 /// Between two looks at producers that are not ready.
 const READY_STEP: Duration = Duration::from_millis(20);
 
-/// The producers.
-pub(super) struct Producers {
-    settings: KafkaSettings,
-    slots: [Slot; PRODUCERS],
+/// The producers, whose clients are of the type `P`.
+pub struct Producers<P> {
+    slots: [Slot<P>; PRODUCERS],
     turn: usize,
     /// Whether an outcome is not known, so that nothing is written before [`Producers::rebuild`].
     is_rebuild_due: bool,
     /// Until when an id is not taken over again that somebody else has taken.
-    fenced: Option<Deadline>,
+    fenced_until: Option<Duration>,
     /// The destinations whose topics took records, or were found to be there.
     verified: BTreeSet<Destination>,
 }
 
 /// The place of one transactional id.
-enum Slot {
+enum Slot<P> {
     /// No client yet, or none any more.
     Empty,
     /// A client that is taking the id over.
-    Starting(TransactionalProducer),
+    Starting(P),
     /// A client that may write.
-    Ready(TransactionalProducer),
+    Ready(P),
 }
 
-impl Producers {
+impl<P> Producers<P> {
     /// Makes the producers, and waits until they have taken their ids over.
     ///
     /// # Errors
     /// [`LogError::Retriable`] when that takes too long, [`LogError::Fatal`] when it cannot succeed.
-    pub(super) fn new(settings: &KafkaSettings) -> Result<Self, LogError> {
+    pub fn new(cluster: &impl Cluster<Client = P>) -> Result<Self, LogError> {
         let slots = [Slot::Empty, Slot::Empty, Slot::Empty];
-        let mut producers = Self {
-            settings: settings.clone(),
-            slots,
-            turn: 0,
-            is_rebuild_due: false,
-            fenced: None,
-            verified: BTreeSet::new(),
-        };
-        producers.become_ready()?;
+        let mut producers =
+            Self { slots, turn: 0, is_rebuild_due: false, fenced_until: None, verified: BTreeSet::new() };
+        producers.become_ready(cluster)?;
         Ok(producers)
     }
 
@@ -76,8 +67,8 @@ impl Producers {
     ///
     /// # Errors
     /// [`LogError::Retriable`] when that takes too long: call again. [`LogError::Fatal`] when it cannot succeed.
-    pub(super) fn rebuild(&mut self) -> Result<(), LogError> {
-        if self.fenced.is_some_and(|fenced| !fenced.is_over()) {
+    pub fn rebuild(&mut self, cluster: &impl Cluster<Client = P>) -> Result<(), LogError> {
+        if self.fenced_until.is_some_and(|until| cluster.now() < until) {
             return Err(LogError::Retriable {
                 doing: "taking over the transactional ids".to_owned(),
                 detail: "another process has taken them over; if the group says so too, this one has to end".to_owned(),
@@ -85,43 +76,51 @@ impl Producers {
         }
         if self.slots.iter().all(|slot| matches!(slot, Slot::Ready(_))) {
             for slot in &mut self.slots {
-                retire(slot);
+                slot.retire(cluster);
             }
         }
-        self.become_ready()?;
+        self.become_ready(cluster)?;
         self.is_rebuild_due = false;
-        self.fenced = None;
+        self.fenced_until = None;
         Ok(())
     }
 
-    /// Serves the log lines and errors of producers, which would gather while they do not write.
-    pub(super) fn serve(&self) {
-        for slot in &self.slots {
-            if let Slot::Ready(producer) | Slot::Starting(producer) = slot {
-                producer.serve();
-            }
-        }
+    /// Returns the clients that are there.
+    pub fn clients(&self) -> impl Iterator<Item = &P> {
+        self.slots.iter().filter_map(|slot| match slot {
+            Slot::Ready(client) | Slot::Starting(client) => Some(client),
+            Slot::Empty => None,
+        })
     }
 
     /// Writes a transaction with the producer whose turn it is.
-    pub(super) fn commit(&mut self, transaction: &Transaction, route: &Route<'_>, fence: &Fence<'_>) -> CommitOutcome {
+    pub fn commit<C: Cluster<Client = P>>(
+        &mut self,
+        cluster: &C,
+        transaction: &Transaction,
+        fence: &C::Fence,
+    ) -> CommitOutcome {
+        if let Err(detail) = check(transaction) {
+            debug_assert!(false, "INV-LOG-1: {detail}");
+            return aborted(BTreeMap::new(), detail);
+        }
         if self.is_rebuild_due {
             return aborted(BTreeMap::new(), "the outcome of an earlier transaction is not known yet");
         }
-        let refused = self.verify(transaction, route);
+        let refused = self.verify(cluster, transaction);
         if !refused.is_empty() {
             return aborted(refused, "a destination takes no records");
         }
-        let index = match self.next_ready() {
+        let index = match self.next_ready(cluster) {
             Ok(index) => index,
-            Err(error) => return aborted(BTreeMap::new(), &error.to_string()),
+            Err(error) => return aborted(BTreeMap::new(), error.to_string()),
         };
         self.turn = (index + 1) % PRODUCERS;
         let Some(slot) = self.slots.get_mut(index) else { return aborted(BTreeMap::new(), "no producer is ready") };
-        let Slot::Ready(producer) = &*slot else { return aborted(BTreeMap::new(), "no producer is ready") };
-        let ending = producer.write(transaction, route, fence);
+        let Slot::Ready(client) = &*slot else { return aborted(BTreeMap::new(), "no producer is ready") };
+        let ending = write(cluster, client, transaction, fence);
         if !ending.is_sound {
-            retire(slot);
+            slot.retire(cluster);
         }
         match &ending.outcome {
             CommitOutcome::Committed(_) => {
@@ -131,122 +130,99 @@ impl Producers {
             CommitOutcome::Unknown { .. } => {
                 // Not before the worker says so: a process that was left behind must not fence the one that took over.
                 self.is_rebuild_due = true;
-                self.fenced = ending.is_fenced.then(|| Deadline::after(FENCED_PAUSE));
+                self.fenced_until = ending.is_fenced.then(|| cluster.now() + FENCED_PAUSE);
                 return ending.outcome;
             }
         }
         if !ending.is_sound {
             // It takes the id over while the others have their turns; an error shows when its own comes.
-            let _later = slot.advance(&self.settings, index);
+            let _later = slot.advance(cluster, index);
         }
         ending.outcome
     }
 
-    /// Looks whether the topics of destinations that were not used before are there: librdkafka takes seconds to say that
+    /// Looks whether the topics of destinations that were not used before are there: a client takes seconds to say that
     /// they are not. Returns those that take no records, with the reason.
-    fn verify(&mut self, transaction: &Transaction, route: &Route<'_>) -> BTreeMap<Destination, String> {
-        let mut new = BTreeMap::new();
-        let mut refused = BTreeMap::new();
-        for to in transaction.emissions.iter().map(|emission| emission.to) {
-            if self.verified.contains(&to) {
-                continue;
-            }
-            match route.topics.name(to) {
-                Some(topic) => new.insert(to, topic),
-                None => refused.insert(to, "no topic is configured").map(|_| ""),
-            };
-        }
-        let mut refused: BTreeMap<_, _> = refused.into_iter().map(|(to, why)| (to, why.to_owned())).collect();
+    fn verify(
+        &mut self,
+        cluster: &impl Cluster<Client = P>,
+        transaction: &Transaction,
+    ) -> BTreeMap<Destination, String> {
+        let sent_to = transaction.emissions.iter().map(|emission| emission.to);
+        let new: BTreeSet<_> = sent_to.filter(|to| !self.verified.contains(to)).collect();
         if new.is_empty() {
-            return refused;
+            return BTreeMap::new();
         }
-        let topics: Vec<&str> = new.values().copied().collect();
         // Without an answer the transaction itself has to find out.
-        let Ok(refusals) = route.probe.refusals(&topics) else { return refused };
-        for (to, topic) in new {
-            match refusals.get(topic) {
-                Some(reason) => {
-                    refused.insert(to, reason.clone());
-                }
-                None => {
-                    self.verified.insert(to);
-                }
-            }
-        }
+        let Some(refused) = cluster.refusals(&new) else { return BTreeMap::new() };
+        self.verified.extend(new.into_iter().filter(|to| !refused.contains_key(to)));
         refused
     }
 
     /// Returns the next producer in turn that is ready, or waits a little for one.
-    fn next_ready(&mut self) -> Result<usize, LogError> {
-        let waited = Deadline::after(TURN_PATIENCE);
+    fn next_ready(&mut self, cluster: &impl Cluster<Client = P>) -> Result<usize, LogError> {
+        let until = cluster.now() + TURN_PATIENCE;
         loop {
             let mut last_error = None;
             for step in 0..PRODUCERS {
                 let index = (self.turn + step) % PRODUCERS;
                 let Some(slot) = self.slots.get_mut(index) else { continue };
-                match slot.advance(&self.settings, index) {
+                match slot.advance(cluster, index) {
                     Ok(true) => return Ok(index),
                     Ok(false) => {}
                     Err(error) => last_error = Some(error),
                 }
             }
-            if waited.is_over() {
+            if until <= cluster.now() {
                 return Err(last_error.unwrap_or_else(not_ready));
             }
-            pause(READY_STEP);
+            cluster.pause(READY_STEP);
         }
     }
 
-    fn become_ready(&mut self) -> Result<(), LogError> {
-        let waited = Deadline::after(READY_PATIENCE);
+    fn become_ready(&mut self, cluster: &impl Cluster<Client = P>) -> Result<(), LogError> {
+        let until = cluster.now() + READY_PATIENCE;
         loop {
             let mut all_ready = true;
             for (index, slot) in self.slots.iter_mut().enumerate() {
-                all_ready &= slot.advance(&self.settings, index)?;
+                all_ready &= slot.advance(cluster, index)?;
             }
             if all_ready {
                 return Ok(());
             }
-            if waited.is_over() {
+            if until <= cluster.now() {
                 return Err(not_ready());
             }
-            pause(READY_STEP);
+            cluster.pause(READY_STEP);
         }
     }
 }
 
-impl Slot {
+impl<P> Slot<P> {
     /// Makes the client if there is none, looks whether it has taken its id over, and returns whether it is ready.
-    fn advance(&mut self, settings: &KafkaSettings, number: usize) -> Result<bool, LogError> {
-        let producer = match mem::replace(self, Self::Empty) {
-            Self::Ready(producer) => {
-                *self = Self::Ready(producer);
+    fn advance(&mut self, cluster: &impl Cluster<Client = P>, number: usize) -> Result<bool, LogError> {
+        let client = match mem::replace(self, Self::Empty) {
+            Self::Ready(client) => {
+                *self = Self::Ready(client);
                 return Ok(true);
             }
-            Self::Starting(producer) => producer,
-            Self::Empty => TransactionalProducer::new(settings, number)?,
+            Self::Starting(client) => client,
+            Self::Empty => cluster.make(number)?,
         };
-        match producer.init(Duration::ZERO) {
-            Ok(()) => {
-                *self = Self::Ready(producer);
-                Ok(true)
-            }
-            Err(error) if init_may_succeed_later(&error) => {
-                *self = Self::Starting(producer);
-                Ok(false)
-            }
+        match cluster.init(&client) {
+            Ok(true) => *self = Self::Ready(client),
+            Ok(false) => *self = Self::Starting(client),
             Err(error) => {
-                *self = Self::Starting(producer);
-                retire(self);
-                Err(LogError::Fatal {
-                    doing: "taking over a transactional id".to_owned(),
-                    detail: format!(
-                        "{}; the user needs the rights Write and Describe on the transactional ids that start with `{}-`",
-                        CallError::of(&error).detail,
-                        settings.group
-                    ),
-                })
+                cluster.retire(client);
+                return Err(error);
             }
+        }
+        Ok(matches!(self, Self::Ready(_)))
+    }
+
+    fn retire(&mut self, cluster: &impl Cluster<Client = P>) {
+        if let Self::Ready(client) | Self::Starting(client) = mem::replace(self, Self::Empty) {
+            cluster.retire(client);
         }
     }
 }
@@ -257,17 +233,4 @@ fn not_ready() -> LogError {
         detail: "the transaction coordinator does not answer, or a predecessor's transaction is being settled"
             .to_owned(),
     }
-}
-
-/// Drops a slot's client on a thread of its own, since that can take its time.
-fn retire(slot: &mut Slot) {
-    let (Slot::Ready(producer) | Slot::Starting(producer)) = mem::replace(slot, Slot::Empty) else { return };
-    let spawned = thread::Builder::new().name("kafka-retire".to_owned()).spawn(move || drop(producer));
-    if let Err(error) = spawned {
-        tracing::warn!(%error, "no thread to retire a kafka producer on, retired in place");
-    }
-}
-
-fn aborted(refused: BTreeMap<Destination, String>, detail: &str) -> CommitOutcome {
-    CommitOutcome::Aborted(Aborted { refused, detail: detail.to_owned() })
 }
