@@ -3,9 +3,10 @@
 use std::fmt::Debug;
 
 use bytes::Bytes;
+use proptest::collection::btree_map;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use punctual::position::Position;
+use punctual::position::{Partition, Position};
 use punctual::timer::model::Generation;
 use punctual::wire::DecodeError;
 use punctual::wire::key::StateKey;
@@ -73,8 +74,9 @@ fn what_failed_once_is_well() {
 
 #[test]
 fn rows_that_were_damaged() {
-    let meta = (0..=i64::MAX, any::<u64>()).prop_map(|(position, generation)| {
-        Meta { input_position: Position(position), next_generation: Generation(generation) }.encode()
+    let forwarders = btree_map(any::<u32>().prop_map(Partition), (0..=i64::MAX).prop_map(Position), 0..4);
+    let meta = (0..=i64::MAX, any::<u64>(), forwarders).prop_map(|(position, generation, forwarders)| {
+        Meta { input_position: Position(position), next_generation: Generation(generation), forwarders }.encode()
     });
     let barrier = (any::<u64>(), ".{0,24}").prop_map(|(nonce, owner)| Barrier { nonce, owner }.encode());
     let row = prop_oneof![
