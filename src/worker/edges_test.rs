@@ -10,14 +10,15 @@ use super::fake_log::{Broker, End, Hands};
 use super::settings::Settings;
 use super::tests::{Bench, P, settings};
 use crate::log::{ChangelogRecord, Destination, LogEvent};
-use crate::position::Offset;
+use crate::position::{Offset, Partition};
 use crate::time::{Clock, Timestamp};
 use crate::timer::budget::Budget;
 use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::{Kind, KindNumber, PastDue, Registry};
 use crate::timer::model::{Generation, Timer};
+use crate::wire::forward::{self, Origin};
 use crate::wire::key::StateKey;
-use crate::wire::state::encode_timer;
+use crate::wire::state::{Meta, encode_timer};
 
 /// Returns the outcome that the command with this correlation id was told.
 fn told(bench: &Bench, correlation_id: &str) -> Vec<String> {
@@ -184,4 +185,24 @@ fn an_older_release_keeps_kinds_and_records_that_it_does_not_know() {
     let keys: BTreeSet<_> =
         broker.output.iter().filter(|e| e.to == Destination::Changelog).map(|e| e.key.clone()).collect();
     assert!(!keys.contains(&Some(record.key)), "and was not written by anybody else");
+}
+
+/// Whoever may write commands may write that they were forwarded, from any partition that there could be.
+#[test]
+fn forged_marks_of_forwarding_do_not_grow_the_state_without_end() {
+    let mut bench = Bench::new();
+    bench.own();
+    for number in 0..3_000_u32 {
+        bench.send(r#"{"run":"r","disarm":{"timer_id":"none"}}"#);
+        let origin = Origin { partition: Partition(1 + number * 1_000), offset: Offset(7) };
+        let records = &mut bench.broker.borrow_mut().commands;
+        records.get_mut(&P).unwrap().last_mut().unwrap().headers = vec![forward::header(origin)];
+    }
+    bench.arm("a", "email", "PT1S");
+    bench.ticks(200);
+    assert_eq!(bench.fired(), ["a"]);
+    let broker = bench.broker.borrow();
+    let meta = broker.changelog[&P].iter().rfind(|record| record.key == StateKey::Meta.encode()).unwrap();
+    let meta = Meta::decode(meta.value.as_ref().unwrap()).unwrap();
+    assert_eq!(meta.forwarders.len(), 1, "only a partition that the command topic may have: {:?}", meta.forwarders);
 }
