@@ -29,6 +29,8 @@ use crate::wire::partition::partition_of;
 const AGENDA_RUNS: usize = 16;
 /// Most rows of one run removed in one tick.
 const AGENDA_ROWS: usize = 1024;
+/// Most partitions that were added to the command topic whose places are remembered.
+const FORWARDERS_MAX: u32 = 1_000;
 /// When a kind is looked at again whose budget was used up without any progress.
 const IDLE_RETRY: Duration = Duration::from_secs(5);
 
@@ -75,7 +77,9 @@ impl<S: Store> Task<S> {
         let Some(origin) = forward::origin(&record.headers) else {
             return false;
         };
-        if origin.partition.0 < rules.partitions || !self.has_changelog() {
+        // Added partitions follow those of the changelog. Anybody may write this header, and each place is in every transaction.
+        let added = rules.partitions..rules.partitions.saturating_add(FORWARDERS_MAX);
+        if !added.contains(&origin.partition.0) || !self.has_changelog() {
             return false;
         }
         let position = self.open.forwarders.entry(origin.partition).or_insert(Position(0));

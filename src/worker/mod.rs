@@ -206,3 +206,7 @@ mod forward_tests;
 #[cfg(test)]
 #[path = "account_test.rs"]
 mod account_tests;
+
+#[cfg(test)]
+#[path = "edges_test.rs"]
+mod edges_tests;

@@ -47,14 +47,29 @@ impl Stores for Forgetful {
     }
 }
 
+/// What a worker told.
 #[derive(Default)]
-pub(super) struct Deaf;
+pub(super) struct Heard {
+    /// Ticks that left due work for the next.
+    pub(super) saturated: usize,
+    /// The lateness of all that fired, in order.
+    pub(super) lateness: Vec<Duration>,
+}
 
-impl Observer for Deaf {
+#[derive(Clone, Default)]
+pub(super) struct Listener(Rc<RefCell<Heard>>);
+
+impl Observer for Listener {
     fn entered(&mut self, _call: &'static str, _bound: Duration) {}
     fn left(&mut self) {}
-    fn ticked(&mut self, _report: &TickReport) {}
-    fn transaction(&mut self, _end: TransactionEnd, _took: Duration, _tally: &Tally) {}
+    fn ticked(&mut self, report: &TickReport) {
+        self.0.borrow_mut().saturated += usize::from(report.saturated);
+    }
+    fn transaction(&mut self, end: TransactionEnd, _took: Duration, tally: &Tally) {
+        if end == TransactionEnd::Committed {
+            self.0.borrow_mut().lateness.extend(tally.fired.iter().map(|(_, lateness)| *lateness));
+        }
+    }
     fn task(&mut self, _partition: Partition, _state: TaskState) {}
     fn task_gone(&mut self, _partition: Partition) {}
     fn restore(&mut self, _partition: Partition, _done: u64, _total: u64) {}
@@ -70,7 +85,8 @@ impl Observer for Deaf {
 pub(super) struct Bench {
     pub(super) broker: Rc<RefCell<Broker>>,
     pub(super) clock: Hands,
-    pub(super) worker: Worker<FakeLog, Forgetful, Hands, Deaf>,
+    pub(super) worker: Worker<FakeLog, Forgetful, Hands, Listener>,
+    pub(super) heard: Rc<RefCell<Heard>>,
     pub(super) events: Rc<RefCell<VecDeque<LogEvent>>>,
     pub(super) patience: Rc<Cell<Duration>>,
     pub(super) failures: Rc<RefCell<VecDeque<StoreError>>>,
@@ -88,6 +104,7 @@ impl Bench {
 
     pub(super) fn with(settings: Settings, broker: &Rc<RefCell<Broker>>, clock: &Hands) -> Self {
         let log = FakeLog::new(broker);
+        let listener = Listener::default();
         let stores = Forgetful { clock: clock.clone(), ..Forgetful::default() };
         Self {
             broker: Rc::clone(broker),
@@ -96,7 +113,8 @@ impl Bench {
             patience: Rc::clone(&log.last_patience),
             failures: Rc::clone(&stores.failures),
             opening: Rc::clone(&stores.opening),
-            worker: Worker::new(settings, log, stores, clock.clone(), Deaf),
+            heard: Rc::clone(&listener.0),
+            worker: Worker::new(settings, log, stores, clock.clone(), listener),
         }
     }
 
