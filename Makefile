@@ -75,6 +75,14 @@ fix: setup ## Formats the code and applies what clippy can fix by itself.
 	RUST_LOG=warn "$$tools/taplo" fmt; \
 	"$$tools/typos" --write-changes
 
+.PHONY: docs
+docs: setup ## Writes the pages of docs/ that are made of the tests: docs/failures.md.
+	PUNCTUAL_WRITE_DOCS=1 $(cargo) test --locked --test tidy
+
+.PHONY: fuzz
+fuzz: setup ## Tries the decoders on hostile input, for SECONDS each property (default 60).
+	PUNCTUAL_FUZZ_SECONDS=$(or $(SECONDS),60) $(cargo) test --locked --test fuzz
+
 .PHONY: bench
 bench: setup ## Runs the micro-benchmarks of the core. They build the release profile, which takes long the first time.
 	$(cargo) bench --locked --benches

@@ -202,9 +202,21 @@ mod tests;
 mod trouble_tests;
 
 #[cfg(test)]
+#[path = "foreign_test.rs"]
+mod foreign_tests;
+
+#[cfg(test)]
+#[path = "forward_test.rs"]
+mod forward_tests;
+
+#[cfg(test)]
 #[path = "account_test.rs"]
 mod account_tests;
 
 #[cfg(test)]
 #[path = "found_test.rs"]
 mod found_tests;
+
+#[cfg(test)]
+#[path = "edges_test.rs"]
+mod edges_tests;
