@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use punctual::log::transaction::{AbortFound, CallFailure, Cluster, Remedy};
 use punctual::log::{Committed, Destination, Emission, LogError};
-use punctual::position::{Partition, Position};
+use punctual::position::{Offset, Partition, Position};
 use punctual::time::Timestamp;
 
 use crate::broker::group::Membership;
@@ -133,10 +133,8 @@ impl Line {
         })?;
         if let (Destination::Changelog, Some((offset, appended))) = (place.0, done) {
             let committed = &mut client.0.borrow_mut().committed;
-            if is_again {
-                committed.changelog.remove(&place.1);
-            } else {
-                committed.changelog.insert(place.1, Position(offset + 1));
+            if !is_again {
+                committed.changelog.entry(place.1).or_default().insert(Offset(offset));
             }
             committed.appended = Some(Timestamp::from_millis(EPOCH + appended));
         }

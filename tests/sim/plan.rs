@@ -163,9 +163,8 @@ impl Plan {
         if rng.u32(0..6) != 0 {
             faults.remove(&Fault::Crowd);
         }
-        // The position of an added partition is the group's: without it its commands are forwarded again, as is documented.
+        // The position of an added partition is the group's: without it nobody can say what was read before it was removed.
         if faults.contains(&Fault::AddedPartitions) {
-            faults.remove(&Fault::OffsetsLost);
             faults.remove(&Fault::Retention);
         }
         // Where tombstones vanish soon, nobody may stand still for long, nor go by a clock that is hours behind.

@@ -365,6 +365,12 @@ impl Observer for Watch {
         self.sim.note(|| format!("pod {}: kind {kind} held: {held}", self.pod));
     }
 
+    fn foreign_records(&mut self, partition: Partition, records: usize) {
+        let detail =
+            format!("pod {}: partition {partition}: {records} records of its own taken for foreign ones", self.pod);
+        self.sim.fail(Violation { id: "INV-WATCH-1", detail });
+    }
+
     fn input_lost(&mut self, partition: Partition, records: u64) {
         self.sim.note(|| format!("pod {}: partition {partition}: {records} commands lost", self.pod));
     }

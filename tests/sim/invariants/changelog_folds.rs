@@ -26,7 +26,7 @@ pub(crate) fn check(
 ) -> Result<(), Violation> {
     for (partition, changes) in changes {
         let next = oracle.homes[partition].next_generation;
-        if let Some(meta) = changes.meta.filter(|meta| meta.next_generation.0 != next) {
+        if let Some(meta) = changes.meta.as_ref().filter(|meta| meta.next_generation.0 != next) {
             let detail = format!("partition {partition}: {meta:?}, promised was {next}");
             return Err(Violation { id: "INV-GEN-1", detail });
         }

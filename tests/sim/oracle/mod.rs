@@ -83,6 +83,8 @@ pub(crate) struct Home {
     pub(crate) owner: u64,
     /// Where that barrier stands.
     pub(crate) barrier: i64,
+    /// Per partition that was added to the command topic: the offset behind its last command that was forwarded here.
+    pub(crate) came: BTreeMap<Partition, i64>,
     /// How timers ended, by name and generation.
     pub(crate) ended: BTreeMap<(TimerName, u64), End>,
 }

@@ -19,6 +19,9 @@ use crate::broker::transactions::Decision;
 use crate::client::NUMBER;
 use crate::sim::Violation;
 
+/// The header of a command that was forwarded.
+pub(crate) const FORWARDED: &str = "punctual-forwarded";
+
 /// A fired record.
 #[derive(Clone, Debug)]
 pub(crate) struct Fired {
@@ -95,6 +98,12 @@ pub(crate) fn take_apart(decision: &Decision) -> Result<Parts, Violation> {
 /// Returns the number of the command that a record carries.
 pub(crate) fn number_of(data: &Data) -> Option<u64> {
     text(&data.headers, NUMBER)?.parse().ok()
+}
+
+/// Returns where a forwarded command stood before.
+pub(crate) fn origin_of(data: &Data) -> Option<(Partition, i64)> {
+    let (partition, offset) = text(&data.headers, FORWARDED)?.split_once('@')?;
+    Some((Partition(partition.parse().ok()?), offset.parse().ok()?))
 }
 
 /// Returns a header as text.

@@ -9,7 +9,7 @@ use punctual::log::Destination;
 use punctual::position::Partition;
 
 use super::judge::{self, Verdict, When};
-use super::parts::{Changes, Parts, number_of, take_apart, text};
+use super::parts::{Changes, FORWARDED, Parts, number_of, origin_of, take_apart, text};
 use super::{Home, Oracle, Process, RunName, TimerName};
 use crate::broker::partition::{Data, Fate};
 use crate::broker::transactions::Decision;
@@ -71,6 +71,7 @@ pub(super) fn settle(oracle: &mut Oracle, sim: &Sim, decision: &Decision) -> Res
     for partition in touched {
         let changes = parts.changes.get(&partition).cloned().unwrap_or_default();
         let before = oracle.homes.entry(partition).or_default().position;
+        let before = if partition.0 < sim.plan.partitions { before } else { began(&parts, partition, before) };
         let after = positions::check(sim, partition, before, &changes, decision)?;
         for offset in before..after {
             take_command(oracle, sim, &Place { partition, offset, writer, parts: &parts }, &mut expected)?;
@@ -91,6 +92,14 @@ pub(super) fn settle(oracle: &mut Oracle, sim: &Sim, decision: &Decision) -> Res
     forwards::check(oracle, &parts.forwards, expected.forwards)?;
     changelog_folds::check(oracle, sim, &parts.changes, &expected.touched)?;
     changelog_folds::check_runs(oracle, sim, &parts.changes, expected.runs, &writer)
+}
+
+/// Returns where a transaction began to forward: where the last one ended, or earlier, if the group has lost that.
+fn began(parts: &Parts, partition: Partition, before: i64) -> i64 {
+    let forwarded = parts.forwards.iter().filter_map(|(_, _, data)| origin_of(data));
+    let refused = parts.letters.iter().filter_map(rejections::place_of);
+    let offsets = forwarded.chain(refused).filter(|(from, _)| *from == partition).map(|(_, offset)| offset);
+    offsets.min().map_or(before, |first| first.min(before))
 }
 
 /// A place on the command topic, and the transaction that took it.
@@ -122,7 +131,7 @@ fn take_command(oracle: &mut Oracle, sim: &Sim, at: &Place<'_>, expected: &mut E
         low: EPOCH + entry.appended + at.writer.skew.low,
         high: EPOCH + sim.now() + at.writer.skew.high,
         is_old: at.writer.process.is_old,
-        is_forwarded: text(&data.headers, "punctual-forwarded").is_some(),
+        is_forwarded: text(&data.headers, FORWARDED).is_some(),
         sent: entry.appended,
     };
     drop(broker);
@@ -134,6 +143,14 @@ fn take_command(oracle: &mut Oracle, sim: &Sim, at: &Place<'_>, expected: &mut E
         return Ok(());
     }
     let model = oracle.homes.entry(at.partition).or_default();
+    if let Some((from, offset)) = origin_of(&data).filter(|(from, _)| from.0 >= sim.plan.partitions) {
+        let came = model.came.entry(from).or_default();
+        if offset < *came {
+            // It came before: the group had lost where the added partition was read.
+            return Ok(());
+        }
+        *came = offset + 1;
+    }
     let verdict = choose(model, &spec, &when, at, &expected.answers);
     let touched_before: BTreeSet<TimerName> = timers_of(model, &spec);
     let generation = judge::apply(model, &spec, &when, &verdict);
