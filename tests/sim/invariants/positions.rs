@@ -5,6 +5,7 @@ use punctual::log::Destination;
 use punctual::position::Partition;
 
 use crate::broker::transactions::Decision;
+use crate::oracle::Home;
 use crate::oracle::parts::Changes;
 use crate::plan::Fault;
 use crate::sim::{Sim, Violation};
@@ -13,10 +14,11 @@ use crate::sim::{Sim, Violation};
 pub(crate) fn check(
     sim: &Sim,
     partition: Partition,
-    before: i64,
+    home: &Home,
     changes: &Changes,
     decision: &Decision,
 ) -> Result<i64, Violation> {
+    let before = home.position;
     let told = decision.positions.get(&partition).map(|position| position.0);
     if partition.0 >= sim.plan.partitions {
         // Forwarding only: the group's position is the truth, as long as the group has one.
@@ -28,11 +30,13 @@ pub(crate) fn check(
     if after < before {
         return Err(regress(partition, before, after));
     }
+    // Who has lost the partition meanwhile, and changes nothing of it, tells the group a position that a later one hides.
+    let has_lost_it = changes.values.is_empty() && home.owner != decision.owner;
     let start = sim.broker.borrow().log((Destination::Arm, partition)).start;
     match told {
         // A barrier only fences, with whatever the group has, or the start of the partition.
         Some(told) if changes.has_barrier && told <= after.max(start) => Ok(after),
-        Some(told) if told == after => Ok(after),
+        Some(told) if told == after || (has_lost_it && told < after) => Ok(after),
         Some(_) | None => {
             let detail = format!("partition {partition}: the changelog is at {after}, the group is told {told:?}");
             Err(Violation { id: "INV-POS-1", detail })

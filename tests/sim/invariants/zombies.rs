@@ -9,7 +9,9 @@ use crate::sim::Violation;
 pub(crate) fn check(oracle: &mut Oracle, parts: &Parts, owner: u64) -> Result<(), Violation> {
     for (partition, changes) in &parts.changes {
         let home = oracle.homes.entry(*partition).or_default();
-        if changes.has_barrier {
+        if changes.has_barrier && changes.last < home.barrier {
+            // The barrier of the one before, decided late (R24): it stands in front, and changes nothing.
+        } else if changes.has_barrier {
             home.owner = owner;
             home.barrier = changes.last;
         } else if home.owner != owner && home.barrier < changes.last {

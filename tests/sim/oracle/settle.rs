@@ -70,9 +70,10 @@ pub(super) fn settle(oracle: &mut Oracle, sim: &Sim, decision: &Decision) -> Res
     let touched: BTreeSet<Partition> = decision.positions.keys().chain(parts.changes.keys()).copied().collect();
     for partition in touched {
         let changes = parts.changes.get(&partition).cloned().unwrap_or_default();
-        let before = oracle.homes.entry(partition).or_default().position;
-        let before = if partition.0 < sim.plan.partitions { before } else { began(&parts, partition, before) };
-        let after = positions::check(sim, partition, before, &changes, decision)?;
+        let home = oracle.homes.entry(partition).or_default();
+        let is_home = partition.0 < sim.plan.partitions;
+        let before = if is_home { home.position } else { began(&parts, partition, home.position) };
+        let after = positions::check(sim, partition, home, &changes, decision)?;
         for offset in before..after {
             take_command(oracle, sim, &Place { partition, offset, writer, parts: &parts }, &mut expected)?;
         }
