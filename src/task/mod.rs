@@ -25,6 +25,7 @@ pub mod tally;
 use std::collections::BTreeMap;
 
 use crate::log::{Emission, TopicIds};
+use crate::planted::{Bug, is_on};
 use crate::position::{Partition, Position};
 use crate::store::overlay::Overlay;
 use crate::store::{Batch, Store, StoreError};
@@ -207,7 +208,9 @@ impl<S: Store> Task<S> {
         match &mutation {
             Mutation::Put { timer, previous } => {
                 // A cached wake only ever moves earlier here; one that may have moved later is looked up again.
-                if let Some(wake) = self.wakes.get_mut(&timer.kind) {
+                if let Some(wake) = self.wakes.get_mut(&timer.kind)
+                    && !is_on(Bug::WakeForgetsEarlierArm)
+                {
                     *wake = earlier(*wake, Some(timer.wake));
                 }
                 if let Some(previous) = previous {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::{Phase, Task, emit};
 use crate::log::{ChangelogBatch, ChangelogRecord, Emission, Extent, FencingPosition, TopicIds};
+use crate::planted::{Bug, is_on};
 use crate::position::Position;
 use crate::store::{Store, StoreError};
 use crate::time::Timestamp;
@@ -163,7 +164,7 @@ impl<S: Store> Task<S> {
             // A batch that was on its way when the restore ended.
             return Ok(Restored::NotYet);
         };
-        let mut is_complete = batch.position >= restore.until;
+        let mut is_complete = batch.position >= restore.until || is_on(Bug::RestoreEndsEarly);
         for record in &batch.records {
             assert!(record.offset.next() <= batch.position, "a batch ends behind its records");
             if record.offset.next() <= restore.reached {
@@ -209,6 +210,7 @@ impl<S: Store> Task<S> {
                 );
             }
             Some(position) if position < extent.start => (extent.start, extent.start.0.abs_diff(position.0)),
+            Some(_) if is_on(Bug::PositionFromGroup) => (fencing.position.max(extent.start), 0),
             Some(position) => (position, 0),
             None if fencing.committed && fencing.position > extent.start => {
                 return Restored::Contradiction(
@@ -221,7 +223,8 @@ impl<S: Store> Task<S> {
         self.committed.position = restore.meta_position;
         self.committed.generation = self.open.generation;
         self.open.position = Some(position);
-        self.phase = Phase::CatchingUp { target: extent.end };
+        let target = if is_on(Bug::GateOpenAtOnce) { position } else { extent.end };
+        self.phase = Phase::CatchingUp { target };
         Restored::From { position, lost }
     }
 
@@ -256,7 +259,12 @@ impl<S: Store> Task<S> {
             StateKey::Run(run) => {
                 let previous = self.overlay.run(&run)?;
                 match record.value.as_deref().map(wire::state::decode_run) {
-                    Some(Ok(state)) => self.fold(Mutation::Run { run, previous, state }),
+                    Some(Ok(mut state)) => {
+                        if is_on(Bug::SealNotRestored) {
+                            state.seal = None;
+                        }
+                        self.fold(Mutation::Run { run, previous, state });
+                    }
                     Some(Err(_)) => restore.undecodable += 1,
                     None => self.fold(Mutation::Run { run, previous, state: RunState::default() }),
                 }
@@ -266,13 +274,15 @@ impl<S: Store> Task<S> {
                 restore.is_meta_unreadable = meta.is_none();
                 if let Some(meta) = meta {
                     restore.meta_position = Some(meta.input_position);
-                    self.open.generation = self.open.generation.max(meta.next_generation);
+                    if !is_on(Bug::GenerationNotRestored) {
+                        self.open.generation = self.open.generation.max(meta.next_generation);
+                    }
                 } else {
                     restore.undecodable += 1;
                 }
             }
             StateKey::Barrier => match record.value.as_deref().map(Barrier::decode) {
-                Some(Ok(barrier)) => return Ok(barrier.nonce == restore.nonce),
+                Some(Ok(barrier)) => return Ok(barrier.nonce == restore.nonce || is_on(Bug::AnyBarrierEndsRestore)),
                 Some(Err(_)) | None => restore.undecodable += 1,
             },
         }

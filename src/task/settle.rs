@@ -10,6 +10,7 @@
 
 use super::{Phase, Task, emit};
 use crate::log::Emission;
+use crate::planted::{Bug, is_on};
 use crate::position::Position;
 use crate::store::{Store, StoreError};
 use crate::time::Timestamp;
@@ -28,11 +29,21 @@ impl<S: Store> Task<S> {
         batch.header.input_position = self.open.position;
         batch.header.next_generation = self.open.generation;
         let mut records = emit::changes(self.partition, &batch);
-        if self.open != self.committed && self.has_changelog() {
+        let is_meta_due = self.open != self.committed && !is_on(Bug::MetaLeftOut);
+        let is_meta_due = is_meta_due && !(is_on(Bug::MetaOnlyWithRows) && records.is_empty());
+        if is_meta_due && self.has_changelog() {
             let input_position = self.position();
             records.push(emit::meta(self.partition, Meta { input_position, next_generation: self.open.generation }));
         }
-        records.append(&mut self.emissions);
+        if is_on(Bug::RecordsKeptOnAbort) {
+            records.extend_from_slice(&self.emissions);
+        } else {
+            records.append(&mut self.emissions);
+        }
+        if is_on(Bug::StoreBeforeCommit) {
+            let _written = self.overlay.commit(batch);
+            batch = self.overlay.batch();
+        }
         self.in_flight = Some(batch);
         (records, std::mem::take(&mut self.tally))
     }
@@ -57,17 +68,28 @@ impl<S: Store> Task<S> {
         batch.header.level_at = Some(now);
         self.overlay.commit(batch)?;
         self.committed = self.open;
+        if is_on(Bug::RecordsKeptOnAbort) {
+            self.emissions.clear();
+        }
         Ok(())
     }
 
     /// Drops the open transaction, as if nothing had been taken, and returns where commands are to be read again.
     pub fn dropped(&mut self) -> Position {
         self.in_flight = None;
-        self.emissions.clear();
+        if !is_on(Bug::RecordsKeptOnAbort) {
+            self.emissions.clear();
+        }
         self.tally = Tally::default();
-        self.overlay.clear();
-        self.wakes.clear();
-        self.open = self.committed;
+        if !is_on(Bug::OverlayKeptOnAbort) {
+            self.overlay.clear();
+        }
+        if !is_on(Bug::WakesKeptOnAbort) {
+            self.wakes.clear();
+        }
+        if !is_on(Bug::PositionKeptOnAbort) {
+            self.open = self.committed;
+        }
         self.position()
     }
 
@@ -79,8 +101,13 @@ impl<S: Store> Task<S> {
 
     /// Drops the open transaction and goes back to joining: what the log holds is not known, so it is read again.
     pub fn reload(&mut self) {
-        let position = self.dropped();
-        self.fencing_position = position;
+        if is_on(Bug::OverlayKeptOnUnknown) {
+            self.in_flight = None;
+            self.open = self.committed;
+        } else {
+            self.dropped();
+        }
+        self.fencing_position = self.position();
         self.phase = Phase::Joining;
     }
 
@@ -89,7 +116,7 @@ impl<S: Store> Task<S> {
     /// # Errors
     /// When the store cannot be written.
     pub fn flush(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        let is_level = self.takes_commands() && !self.is_dirty();
+        let is_level = self.takes_commands() && (!self.is_dirty() || is_on(Bug::FlushWritesOpenChanges));
         if is_level {
             // A quiet partition stays young: its owner knows that nobody else writes its changelog.
             let mut batch = self.overlay.batch();

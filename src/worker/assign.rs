@@ -11,6 +11,7 @@ use super::observer::{Observer, TaskState, TransactionEnd};
 use super::settle::COMMIT_BOUND;
 use super::{Seat, Worker, WorkerError};
 use crate::log::{CommitOutcome, Log, LogError, Transaction};
+use crate::planted::{Bug, is_on};
 use crate::position::{Partition, Position};
 use crate::store::{Store, StoreError, Stores};
 use crate::task::restore::{InputAtJoin, RestoreStart};
@@ -52,7 +53,9 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         if !self.is_rebuild_due {
             self.settle()?;
         }
-        self.vacate(partitions);
+        if !is_on(Bug::RevokedTaskKept) {
+            self.vacate(partitions);
+        }
         self.log.release(partitions)?;
         self.observer.joined();
         Ok(())
@@ -60,6 +63,9 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
 
     pub(super) fn lost(&mut self, partitions: &[Partition]) -> Result<(), WorkerError> {
         tracing::warn!(?partitions, "lost: another member may own these partitions already");
+        if is_on(Bug::LostCommitted) {
+            self.settle()?;
+        }
         self.vacate(partitions);
         self.log.release(partitions)?;
         Ok(())
@@ -263,9 +269,9 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         let age = header.level_at.map(|level_at| self.now.since(level_at));
         let reason = if header.partition.is_some_and(|of| of != partition) {
             "it belongs to another partition"
-        } else if age.is_some_and(|age| age > self.settings.store_age_max) {
+        } else if age.is_some_and(|age| age > self.settings.store_age_max) && !is_on(Bug::AgeCheckLeftOut) {
             "it is so old that tombstones may be gone from the changelog"
-        } else if header.undecodable > 0 {
+        } else if header.undecodable > 0 && !is_on(Bug::UndecodableForgotten) {
             "records of the changelog could not be decoded when it was built"
         } else {
             return Ok(store);
