@@ -146,3 +146,7 @@ fn is_sound<C: Cluster>(cluster: &C, client: &C::Client, began: Duration) -> boo
 fn fires(transaction: &Transaction) -> bool {
     transaction.emissions.iter().any(|emission| matches!(emission.to, Destination::Fired(_)))
 }
+
+#[cfg(test)]
+#[path = "order_test.rs"]
+mod tests;

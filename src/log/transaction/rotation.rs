@@ -235,3 +235,7 @@ fn not_ready() -> LogError {
             .to_owned(),
     }
 }
+
+#[cfg(test)]
+#[path = "rotation_test.rs"]
+mod tests;
