@@ -84,12 +84,12 @@ fn a_client_is_not_used_again_when_its_last_request_may_still_be_under_way() {
 #[test]
 fn the_cluster_is_asked_who_refused_when_the_failure_does_not_say() {
     let refused = BTreeMap::from([(Destination::Results, "gone".to_owned())]);
-    let script = Script { refused: refused.clone(), ..Script::default() };
+    let script = Script { told: refused.clone(), ..Script::default() };
     let failure = CallFailure { may_be_topic: true, ..CallFailure::abort("no".to_owned()) };
     script.failures.borrow_mut().push_back(("positions", failure));
     let outcome = CommitOutcome::Aborted(Aborted { refused: refused.clone(), detail: "no".to_owned() });
     assert_eq!(written(&script), ("begin send send drain positions abort ask".to_owned(), outcome, true));
-    let script = Script { refused: refused.clone(), tells_refused: true, ..Script::failing("drain", Remedy::Abort) };
+    let script = Script { found: refused.clone(), ..Script::failing("drain", Remedy::Abort) };
     let outcome = CommitOutcome::Aborted(Aborted { refused, detail: "drain failed".to_owned() });
     assert_eq!(written(&script), ("begin send send drain abort".to_owned(), outcome, true));
 }

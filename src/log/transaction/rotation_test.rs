@@ -80,7 +80,7 @@ fn a_rebuild_of_sound_producers_makes_all_anew() {
 #[test]
 fn a_take_over_is_waited_for_but_not_for_ever() {
     let script = Script::default();
-    script.looks.set(5);
+    script.looks.set(30);
     Producers::new(&script).unwrap();
     assert!(READY_STEP <= script.now.get() && script.now.get() < READY_PATIENCE, "{:?}", script.now);
     script.looks.set(u32::MAX);
@@ -90,7 +90,7 @@ fn a_take_over_is_waited_for_but_not_for_ever() {
 #[test]
 fn a_destination_that_refuses_is_named_before_anything_is_written() {
     let refused = BTreeMap::from([(Destination::Results, "gone".to_owned())]);
-    let script = Script { refused: refused.clone(), ..Script::default() };
+    let script = Script { told: refused.clone(), ..Script::default() };
     let mut producers = Producers::new(&script).unwrap();
     script.take_calls();
     let outcome = aborted(refused, "a destination takes no records");

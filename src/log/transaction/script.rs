@@ -17,9 +17,9 @@ pub(super) struct Script {
     pub(super) calls: RefCell<Vec<String>>,
     /// What ends these calls badly, once each.
     pub(super) failures: RefCell<VecDeque<(&'static str, CallFailure)>>,
-    /// The destinations that refuse, and whether the client knows it by itself.
-    pub(super) refused: BTreeMap<Destination, String>,
-    pub(super) tells_refused: bool,
+    /// The destinations that refuse, as a client finds them, and as the cluster tells when it is asked.
+    pub(super) found: BTreeMap<Destination, String>,
+    pub(super) told: BTreeMap<Destination, String>,
     pub(super) finds_nothing: bool,
     pub(super) is_troubled: bool,
     pub(super) is_fenced: bool,
@@ -99,7 +99,7 @@ impl Cluster for Script {
     }
 
     fn refused(&self, _client: &String) -> BTreeMap<Destination, String> {
-        if self.tells_refused { self.refused.clone() } else { BTreeMap::new() }
+        self.found.clone()
     }
 
     fn is_troubled(&self, _client: &String) -> bool {
@@ -112,7 +112,7 @@ impl Cluster for Script {
 
     fn refusals(&self, destinations: &BTreeSet<Destination>) -> Option<BTreeMap<Destination, String>> {
         self.call("ask", "").expect("asking does not fail");
-        Some(self.refused.clone().into_iter().filter(|(to, _)| destinations.contains(to)).collect())
+        Some(self.told.clone().into_iter().filter(|(to, _)| destinations.contains(to)).collect())
     }
 
     fn now(&self) -> Duration {
