@@ -121,6 +121,62 @@ pub enum Bug {
     ForwardedAfresh,
 }
 
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 50] = [
+        Self::PositionsBeforeDrain,
+        Self::FiringUnfenced,
+        Self::ArmingUnfenced,
+        Self::UnknownTakenForAborted,
+        Self::UnknownTakenForCommitted,
+        Self::NextBegunBeforeOutcome,
+        Self::UnsoundProducerReused,
+        Self::StoreBeforeCommit,
+        Self::FlushWritesOpenChanges,
+        Self::OverlayKeptOnAbort,
+        Self::OverlayKeptOnUnknown,
+        Self::RecordsKeptOnAbort,
+        Self::PositionKeptOnAbort,
+        Self::RewindForgottenOnAbort,
+        Self::WakesKeptOnAbort,
+        Self::RewindDueIgnored,
+        Self::MetaLeftOut,
+        Self::MetaOnlyWithRows,
+        Self::TombstoneLeftOut,
+        Self::RestoreEndsEarly,
+        Self::AnyBarrierEndsRestore,
+        Self::PositionFromGroup,
+        Self::GenerationNotRestored,
+        Self::SealNotRestored,
+        Self::AgeCheckLeftOut,
+        Self::UndecodableForgotten,
+        Self::GateOpenAtOnce,
+        Self::GateAtStableOffset,
+        Self::LostCommitted,
+        Self::RevokedTaskKept,
+        Self::CursorNotRewound,
+        Self::CursorPassesUndecodable,
+        Self::CursorPassesBudget,
+        Self::WakeForgetsEarlierArm,
+        Self::EarlyByOneMillisecond,
+        Self::ClockGuardOff,
+        Self::HeldKindDrops,
+        Self::HoldNeverEnds,
+        Self::FiredRowKept,
+        Self::OutboxTwice,
+        Self::AfterFromOurClock,
+        Self::PastDueFromOurClock,
+        Self::KeepReplaces,
+        Self::ReplacedRowKept,
+        Self::DisarmIgnoresGeneration,
+        Self::GenerationPerTimer,
+        Self::SweepTakesNewer,
+        Self::SweptFires,
+        Self::StrayApplied,
+        Self::ForwardedAfresh,
+    ];
+}
+
 /// Returns whether the mistake is to be made.
 #[cfg(not(feature = "planted"))]
 pub const fn is_on(_bug: Bug) -> bool {
