@@ -61,6 +61,11 @@ test-kafka: setup ## Runs the scenarios against a real Kafka; TEST=name selects 
 	scripts/kafka-libs >/dev/null
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(cargo) test --locked --test kafka -- $(TEST)
 
+.PHONY: soak
+soak: setup ## Runs the simulator with random seeds on all cores; SECONDS=n says how long, SEED=n where to begin.
+	PUNCTUAL_SECONDS=$(or $(SECONDS),600) PUNCTUAL_SEED=$${SEED:-$$(date +%s)000} \
+	  $(cargo) test --locked --test sim many_seeds_hold -- --nocapture
+
 .PHONY: fix
 fix: setup ## Formats the code and applies what clippy can fix by itself.
 	cargo fmt
@@ -69,6 +74,14 @@ fix: setup ## Formats the code and applies what clippy can fix by itself.
 	@tools=$$(scripts/tools); set -x; \
 	RUST_LOG=warn "$$tools/taplo" fmt; \
 	"$$tools/typos" --write-changes
+
+.PHONY: docs
+docs: setup ## Writes the pages of docs/ that are made of the tests: docs/failures.md.
+	PUNCTUAL_WRITE_DOCS=1 $(cargo) test --locked --test tidy
+
+.PHONY: fuzz
+fuzz: setup ## Tries the decoders on hostile input, for SECONDS each property (default 60).
+	PUNCTUAL_FUZZ_SECONDS=$(or $(SECONDS),60) $(cargo) test --locked --test fuzz
 
 .PHONY: bench
 bench: setup ## Runs the micro-benchmarks of the core. They build the release profile, which takes long the first time.

@@ -39,6 +39,8 @@ pub enum Bug {
     RecordsKeptOnAbort,
     /// The position of an aborted transaction is kept, so that its commands are skipped.
     PositionKeptOnAbort,
+    /// The gate that a command opened stays open although the command was aborted.
+    GateKeptOpenOnAbort,
     /// The commands of an aborted transaction are not read again.
     RewindForgottenOnAbort,
     /// What was noted about the next wake is kept although the transaction aborted.
@@ -61,18 +63,16 @@ pub enum Bug {
     PositionFromGroup,
     /// The generation counter is not restored, only what the live timers show of it.
     GenerationNotRestored,
+    /// What is known of forwarded commands, so that one that comes twice is taken once, is forgotten by a restore.
+    ForwardersNotRestored,
     /// A seal is forgotten by a restore.
     SealNotRestored,
     /// A store is used however old it is, though tombstones may be gone from the changelog.
     AgeCheckLeftOut,
-    /// A store that lacks records that an older binary could not decode is used by a newer one.
-    UndecodableForgotten,
     /// Timers fire as soon as the restore has ended, before the commands that stood there are applied.
     GateOpenAtOnce,
     /// Timers fire once the commands up to the last stable offset are applied, though open transactions hide others.
     GateAtStableOffset,
-    /// The open transaction of a lost partition is committed instead of dropped.
-    LostCommitted,
     /// A partition that was revoked keeps its task.
     RevokedTaskKept,
 
@@ -137,6 +137,7 @@ impl Bug {
         Self::OverlayKeptOnUnknown,
         Self::RecordsKeptOnAbort,
         Self::PositionKeptOnAbort,
+        Self::GateKeptOpenOnAbort,
         Self::RewindForgottenOnAbort,
         Self::WakesKeptOnAbort,
         Self::RewindDueIgnored,
@@ -147,12 +148,11 @@ impl Bug {
         Self::AnyBarrierEndsRestore,
         Self::PositionFromGroup,
         Self::GenerationNotRestored,
+        Self::ForwardersNotRestored,
         Self::SealNotRestored,
         Self::AgeCheckLeftOut,
-        Self::UndecodableForgotten,
         Self::GateOpenAtOnce,
         Self::GateAtStableOffset,
-        Self::LostCommitted,
         Self::RevokedTaskKept,
         Self::CursorNotRewound,
         Self::CursorPassesUndecodable,

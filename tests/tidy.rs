@@ -3,6 +3,8 @@
 //! Owns the table of layers and the [`RULES`]. Never needs more than the text of the files: it reads no types.
 //! Keeps: each rule finds its own bad example and passes its good one, so that no rule is one that cannot fail.
 
+#[path = "tidy/failures.rs"]
+mod failures;
 #[path = "tidy/source.rs"]
 mod source;
 

@@ -40,6 +40,11 @@ impl fmt::Display for Origin {
     }
 }
 
+/// Longest key, value and problem that an error shows, in characters.
+const KEY_CHARACTERS_MAX: usize = 128;
+const VALUE_CHARACTERS_MAX: usize = 256;
+const PROBLEM_CHARACTERS_MAX: usize = 512;
+
 /// What is wrong with a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
@@ -65,13 +70,26 @@ impl ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (key, problem) = (line(&self.key, KEY_CHARACTERS_MAX), line(&self.problem, PROBLEM_CHARACTERS_MAX));
         match &self.value {
-            Some(value) => write!(f, "{}: `{value}` {}", self.key, self.problem)?,
-            None => write!(f, "{}: {}", self.key, self.problem)?,
+            Some(value) => write!(f, "{key}: `{}` {problem}", line(value, VALUE_CHARACTERS_MAX))?,
+            None => write!(f, "{key}: {problem}")?,
         }
         match &self.origin {
-            Some(origin) => write!(f, " (from {origin})"),
+            Some(origin) => write!(f, " (from {})", line(&origin.to_string(), PROBLEM_CHARACTERS_MAX)),
             None => Ok(()),
         }
     }
+}
+
+/// Returns a text as a part of one line, whatever was written: shortened, its control characters escaped.
+fn line(text: &str, characters_max: usize) -> String {
+    let mut line = String::new();
+    for char in text.chars().take(characters_max) {
+        if char.is_control() { line.extend(char.escape_debug()) } else { line.push(char) }
+    }
+    if text.chars().nth(characters_max).is_some() {
+        line.push('…');
+    }
+    line
 }

@@ -21,6 +21,8 @@ const DEFAULTS: &str = include_str!("../../config/punctual.yaml");
 pub(super) const PROPERTIES: &str = "kafka.properties.";
 /// The one list.
 pub(super) const KINDS: &str = "kinds";
+/// Longest name of a property: no property of librdkafka is half as long, and YAML takes no key of a thousand characters.
+const PROPERTY_BYTES_MAX: usize = 128;
 /// A wrong key is answered with the nearest right one if they are at least this similar (Jaro-Winkler, 0 to 1).
 const SIMILARITY_MIN: f64 = 0.8;
 
@@ -100,7 +102,8 @@ impl Layers {
 
     fn check_key(&self, key: &str, setting: &Setting) -> Result<(), ConfigError> {
         let refuse = |problem: String| Err(ConfigError::of_key(key, Some(setting.origin.clone()), problem));
-        let is_property = key.strip_prefix(PROPERTIES).is_some_and(|name| !name.is_empty());
+        let is_property =
+            key.strip_prefix(PROPERTIES).is_some_and(|name| (1..=PROPERTY_BYTES_MAX).contains(&name.len()));
         if !is_property && !self.keys.iter().any(|known| known == key) {
             return refuse(self.unknown(key));
         }

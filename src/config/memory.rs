@@ -96,6 +96,7 @@ mod tests {
         auto_budget_bytes(host(&all).path())
     }
 
+    /// O6: a small container on a large host.
     #[test]
     fn a_version_2_limit_counts_and_not_the_host() {
         let limited = budget(&[("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/memory.max", "536870912\n")]);

@@ -6,6 +6,7 @@
 //! is open between two calls and the outcome of each is known before the next begins (INV-LOG-2).
 
 pub mod kafka;
+pub mod places;
 pub mod transaction;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use self::places::Places;
 use crate::position::{Offset, Partition, Position};
 use crate::time::Timestamp;
 use crate::timer::kind::KindNumber;
@@ -146,8 +148,8 @@ pub enum CommitOutcome {
 /// A transaction that committed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
-    /// Per partition of the changelog that was written: the position behind the last record.
-    pub changelog: BTreeMap<Partition, Position>,
+    /// Per partition of the changelog that was written: the places of the records, as far as the broker told them.
+    pub changelog: BTreeMap<Partition, Places>,
     /// The latest time at which the broker appended a changelog record, if that topic has `LogAppendTime`.
     pub appended: Option<Timestamp>,
 }
@@ -212,10 +214,11 @@ pub trait Log {
     fn release(&mut self, partitions: &[Partition]) -> Result<(), LogError>;
 
     /// Returns the group's position of the partition's commands, or the start of the partition if the group has none: a
-    /// number that is always valid in a transaction, and that only fences.
+    /// number that is always valid in a transaction, and that only fences. Of a partition that the changelog does not have it
+    /// is the truth, so that no transaction may be about to move it.
     ///
     /// # Errors
-    /// [`LogError::Retriable`] when the broker does not answer.
+    /// [`LogError::Retriable`] when the broker does not answer, or such a transaction is still open.
     fn fencing_position(&mut self, partition: Partition) -> Result<FencingPosition, LogError>;
 
     /// Returns the extent of the partition of the command topic, records of open transactions included.

@@ -89,6 +89,8 @@ pub struct StoreHeader {
     pub input_position: Option<Position>,
     /// The next generation to give.
     pub next_generation: Generation,
+    /// Per partition of the command topic that only forwards: the position behind its last command that came here.
+    pub forwarders: BTreeMap<Partition, Position>,
     /// Per kind, where scans start: no live row is below.
     pub cursors: BTreeMap<KindNumber, DueKey>,
     /// Per kind, how many timers are pending.

@@ -10,6 +10,7 @@ use super::rules::Rules;
 use super::{Phase, Task, emit};
 use crate::log::{Emission, InputRecord};
 use crate::planted::{Bug, is_on};
+use crate::position::Position;
 use crate::store::{Store, StoreError};
 use crate::time::Timestamp;
 use crate::timer::apply::{Context, apply, resolve_due};
@@ -22,12 +23,15 @@ use crate::timer::outcome::{Answer, Mutation, Outcome, Reason, Rejection, Verdic
 use crate::timer::sweep;
 use crate::timer::view::View;
 use crate::wire::command::{Refused, decode};
+use crate::wire::forward;
 use crate::wire::partition::partition_of;
 
 /// Most runs worked off in one tick.
 const AGENDA_RUNS: usize = 16;
 /// Most rows of one run removed in one tick.
 const AGENDA_ROWS: usize = 1024;
+/// Most partitions that were added to the command topic whose places are remembered.
+const FORWARDERS_MAX: u32 = 1_000;
 /// When a kind is looked at again whose budget was used up without any progress.
 const IDLE_RETRY: Duration = Duration::from_secs(5);
 
@@ -56,12 +60,35 @@ impl<S: Store> Task<S> {
             // Read again after a rewind that overlapped; it is applied already.
             return Ok(());
         }
-        match decode(record.value.as_ref(), &record.headers) {
-            Ok(command) => self.absorb_command(record, &command, now, rules)?,
-            Err(refused) => self.refuse(record, refused, rules),
+        if self.came_already(record, rules) {
+            self.tally.unchanged += 1;
+        } else {
+            match decode(record.value.as_ref(), &record.headers) {
+                Ok(command) => self.absorb_command(record, &command, now, rules)?,
+                Err(refused) => self.refuse(record, refused, rules),
+            }
         }
         self.open.position = Some(record.offset.next());
         Ok(())
+    }
+
+    /// Notes that a command was forwarded here from a partition that the changelog does not have, and returns whether it came
+    /// before: without the group's position such a partition is forwarded from its start.
+    fn came_already(&mut self, record: &InputRecord, rules: &Rules) -> bool {
+        let Some(origin) = forward::origin(&record.headers) else {
+            return false;
+        };
+        // Added partitions follow those of the changelog. Anybody may write this header, and each place is in every transaction.
+        let added = rules.partitions..rules.partitions.saturating_add(FORWARDERS_MAX);
+        if !added.contains(&origin.partition.0) || !self.has_changelog() {
+            return false;
+        }
+        let position = self.open.forwarders.entry(origin.partition).or_insert(Position(0));
+        if origin.offset.next() <= *position {
+            return true;
+        }
+        *position = origin.offset.next();
+        false
     }
 
     fn absorb_command(
@@ -216,7 +243,7 @@ fn forwarded(
     context: &Context<'_>,
     rules: &Rules,
 ) -> Result<Emission, Rejection> {
-    if record.headers.iter().any(|header| header.key == emit::FORWARDED_HEADER) {
+    if forward::is_forwarded(&record.headers) {
         let detail = "the command was forwarded before and is on a wrong partition still; the command topic and the \
                       changelog disagree about their partitions";
         return Err(Rejection::new(Reason::ForwardLoop, detail));

@@ -16,11 +16,9 @@ use crate::timer::command::{Command, Encoding};
 use crate::timer::model::Header;
 use crate::timer::outcome::{Answer, FiredEvent, Rejection};
 use crate::wire;
+use crate::wire::forward::Origin;
 use crate::wire::key::StateKey;
 use crate::wire::state::{Barrier, Meta};
-
-/// Marks a command that was forwarded to its partition.
-pub const FORWARDED_HEADER: &str = "punctual-forwarded";
 
 /// Returns the fired record and the outbox records of a timer that fires.
 pub(super) fn fired(event: &FiredEvent, rules: &Rules) -> Vec<Emission> {
@@ -70,7 +68,7 @@ pub(super) fn forward(record: &InputRecord, command: &Command, home: Partition) 
     let mut headers: Vec<Header> =
         record.headers.iter().filter(|header| !header.key.eq_ignore_ascii_case("content-type")).cloned().collect();
     headers.push(wire::content_type::header(encoding));
-    headers.push(Header { key: FORWARDED_HEADER.to_owned(), value: Some(Bytes::from_static(b"1")) });
+    headers.push(wire::forward::header(Origin { partition: record.partition, offset: record.offset }));
     Emission {
         to: Destination::Arm,
         partition: Some(home),
@@ -121,7 +119,7 @@ pub(super) fn changes(partition: Partition, batch: &Batch) -> Vec<Emission> {
 }
 
 /// Returns the record of the partition's position and generation counter.
-pub(super) fn meta(partition: Partition, meta: Meta) -> Emission {
+pub(super) fn meta(partition: Partition, meta: &Meta) -> Emission {
     changelog(partition, &StateKey::Meta, Some(meta.encode()))
 }
 
@@ -132,10 +130,15 @@ pub(super) fn barrier(partition: Partition, nonce: u64, owner: &str) -> Emission
 }
 
 fn changelog(partition: Partition, key: &StateKey, value: Option<Bytes>) -> Emission {
+    raw_changelog(partition, key.encode(), value)
+}
+
+/// Returns a record of the changelog.
+pub(super) fn raw_changelog(partition: Partition, key: Bytes, value: Option<Bytes>) -> Emission {
     Emission {
         to: Destination::Changelog,
         partition: Some(partition),
-        key: Some(key.encode()),
+        key: Some(key),
         value,
         headers: Vec::new(),
         timestamp: None,

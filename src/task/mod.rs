@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!             barrier committed             nonce read                 target reached
-//!   Joining ──────────────────▶ Restoring ─────────────▶ CatchingUp ──────────────────▶ Running
-//!      ▲                             └── outcome unknown, store failed, reload ◀──────────┘
+//!   Joining ──────────────────▶ Restoring ─────────────▶ CatchingUp ◀─────────────────▶ Running
+//!      ▲                             │               what reached it was aborted          │
+//!      │                             └── outcome unknown, store failed, reload ◀──────────┘
 //!      └─────────────────────────────────────────┘
 //! ```
 //!
@@ -17,24 +18,31 @@
 
 pub mod absorb;
 pub mod emit;
+pub mod mend;
 pub mod restore;
 pub mod rules;
 pub mod settle;
 pub mod tally;
 
-use std::collections::BTreeMap;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
 
 use crate::log::{Emission, TopicIds};
 use crate::planted::{Bug, is_on};
 use crate::position::{Partition, Position};
 use crate::store::overlay::Overlay;
-use crate::store::{Batch, Store, StoreError};
+use crate::store::{Store, StoreError};
 use crate::time::Timestamp;
 use crate::timer::kind::KindNumber;
 use crate::timer::model::Generation;
 use crate::timer::outcome::Mutation;
 use restore::Restore;
+use settle::InFlight;
 use tally::Tally;
+use watch::Watch;
 
 /// Where a task stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +68,8 @@ pub struct Task<S> {
     partition: Partition,
     overlay: Overlay<S>,
     phase: Phase,
+    /// The target that was reached by commands of the open transaction: an abort closes the gate again.
+    unsettled_target: Option<Position>,
     /// What the open transaction has reached.
     open: Reached,
     /// What the last committed transaction reached.
@@ -71,19 +81,25 @@ pub struct Task<S> {
     /// Records that go out with the open transaction, in order; those of the changelog are added when it settles.
     emissions: Vec<Emission>,
     tally: Tally,
+    /// Who else writes the changelog.
+    watch: Watch,
+    /// Keys of the changelog that somebody else wrote, and that are to be written anew.
+    overwritten: BTreeSet<Bytes>,
     /// The batch that follows the transaction in flight.
-    in_flight: Option<Batch>,
+    in_flight: Option<InFlight>,
     /// Per kind, when it needs to be looked at next; a kind that does not stand here has to be looked up.
     wakes: BTreeMap<KindNumber, Option<Timestamp>>,
 }
 
 /// How far a transaction has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Reached {
     /// The next command to read; not known before the restore.
     position: Option<Position>,
     /// The next generation to give.
     generation: Generation,
+    /// Per partition that only forwards, the position behind its last command that came here.
+    forwarders: BTreeMap<Partition, Position>,
 }
 
 impl<S: Store> Task<S> {
@@ -92,18 +108,22 @@ impl<S: Store> Task<S> {
     /// # Errors
     /// When the store cannot be read.
     pub fn new(partition: Partition, store: S, fencing_position: Position) -> Result<Self, StoreError> {
-        let generation = Generation(store.header().next_generation.0.max(1));
-        let start = Reached { position: None, generation };
+        let header = store.header();
+        let generation = Generation(header.next_generation.0.max(1));
+        let start = Reached { position: None, generation, forwarders: header.forwarders.clone() };
         Ok(Self {
             partition,
             overlay: Overlay::new(store)?,
             phase: Phase::Joining,
-            open: start,
+            unsettled_target: None,
+            open: start.clone(),
             committed: start,
             fencing_position,
             topic_ids: None,
             emissions: Vec::new(),
             tally: Tally::default(),
+            watch: Watch::default(),
+            overwritten: BTreeSet::new(),
             in_flight: None,
             wakes: BTreeMap::new(),
         })
@@ -137,7 +157,7 @@ impl<S: Store> Task<S> {
         assert!(self.phase == Phase::Joining, "forwarding begins when a task joins");
         self.phase = Phase::Forwarding;
         self.open.position = Some(position);
-        self.committed = self.open;
+        self.committed = self.open.clone();
     }
 
     /// Returns the position that rides in a transaction: the task's own, or a valid one while that is not known.
@@ -152,7 +172,10 @@ impl<S: Store> Task<S> {
 
     /// Returns whether there is something to commit.
     pub fn is_dirty(&self) -> bool {
-        self.open != self.committed || !self.emissions.is_empty() || !self.overlay.is_empty()
+        self.open != self.committed
+            || !self.emissions.is_empty()
+            || !self.overlay.is_empty()
+            || !self.overwritten.is_empty()
     }
 
     /// Returns how many records the open transaction has so far, those of the changelog not counted.
@@ -174,6 +197,7 @@ impl<S: Store> Task<S> {
         let reached = reading_position.max(self.open.position);
         if reached.is_some_and(|position| position >= target) {
             self.phase = Phase::Running;
+            self.unsettled_target = Some(target);
             return true;
         }
         false

@@ -7,7 +7,9 @@
 
 use std::time::Duration;
 
-use super::{Phase, Task, emit};
+use super::watch::Watch;
+use super::{Phase, Reached, Task, emit};
+use crate::log::places::Places;
 use crate::log::{ChangelogBatch, ChangelogRecord, Emission, Extent, FencingPosition, TopicIds};
 use crate::planted::{Bug, is_on};
 use crate::position::Position;
@@ -127,9 +129,9 @@ impl<S: Store> Task<S> {
     }
 
     /// Returns whether the changelog would go back at this position: it was created anew under our feet.
-    pub fn would_regress(&self, changelog: Option<Position>) -> bool {
+    pub fn would_regress(&self, places: Option<&Places>) -> bool {
         let before = self.overlay.store().header().changelog_position;
-        changelog.is_some_and(|position| before.is_some_and(|before| position <= before))
+        places.and_then(Places::end).is_some_and(|position| before.is_some_and(|before| position <= before))
     }
 
     /// Begins to restore, once the barrier has committed.
@@ -138,6 +140,7 @@ impl<S: Store> Task<S> {
     /// When the task is not joining.
     pub fn begin_restore(&mut self, start: RestoreStart, now: Timestamp, boot: Duration) {
         assert!(self.phase == Phase::Joining, "a restore begins when a task joins");
+        self.watch = Watch::starting(start.until);
         self.phase = Phase::Restoring(Restore {
             nonce: start.nonce,
             until: start.until,
@@ -170,10 +173,15 @@ impl<S: Store> Task<S> {
             if record.offset.next() <= restore.reached {
                 continue;
             }
+            if restore.until < record.offset.next() {
+                // Behind the own barrier somebody else writes: the partition was lost, which is not known here yet.
+                break;
+            }
             is_complete |= self.restore_record(record, &mut restore)?;
         }
-        if batch.position > restore.reached {
-            restore.reached = batch.position;
+        let position = batch.position.min(restore.until);
+        if position > restore.reached {
+            restore.reached = position;
             restore.progressed_at = boot;
         }
         let mut changes = self.overlay.batch();
@@ -183,6 +191,7 @@ impl<S: Store> Task<S> {
         changes.header.changelog_position = Some(restore.reached);
         changes.header.input_position = restore.meta_position;
         changes.header.next_generation = self.open.generation;
+        changes.header.forwarders = self.open.forwarders.clone();
         changes.header.undecodable = restore.undecodable;
         // What is not read yet may be gone when the store is opened again: an unfinished restore makes no store younger.
         let level_at = if is_complete { now } else { changes.header.level_at.unwrap_or(restore.began) };
@@ -220,9 +229,8 @@ impl<S: Store> Task<S> {
             None => (extent.start, 0),
         };
         // What the changelog holds is what was committed; a new position is written with the next transaction.
-        self.committed.position = restore.meta_position;
-        self.committed.generation = self.open.generation;
         self.open.position = Some(position);
+        self.committed = Reached { position: restore.meta_position, ..self.open.clone() };
         let target = if is_on(Bug::GateOpenAtOnce) { position } else { extent.end };
         self.phase = Phase::CatchingUp { target };
         Restored::From { position, lost }
@@ -237,7 +245,8 @@ impl<S: Store> Task<S> {
     /// Folds one record. Returns whether it is the task's own barrier.
     fn restore_record(&mut self, record: &ChangelogRecord, restore: &mut Restore) -> Result<bool, StoreError> {
         let Ok(key) = StateKey::decode(&record.key) else {
-            restore.undecodable += 1;
+            // A tombstone leaves nothing that could be missing.
+            restore.undecodable += u64::from(record.value.is_some());
             return Ok(false);
         };
         match key {
@@ -276,6 +285,9 @@ impl<S: Store> Task<S> {
                     restore.meta_position = Some(meta.input_position);
                     if !is_on(Bug::GenerationNotRestored) {
                         self.open.generation = self.open.generation.max(meta.next_generation);
+                    }
+                    if !is_on(Bug::ForwardersNotRestored) {
+                        self.open.forwarders = meta.forwarders;
                     }
                 } else {
                     restore.undecodable += 1;

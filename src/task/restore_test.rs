@@ -1,5 +1,6 @@
 //! Tests of a restore by hand: records in, the header and the end of the restore out.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -57,7 +58,8 @@ fn an_unfinished_restore_makes_no_store_younger() {
 
 #[test]
 fn commands_are_not_read_again_from_the_start_when_the_position_cannot_be_read() {
-    let good = Meta { input_position: Position(50), next_generation: Generation(9) }.encode();
+    let good = Meta { input_position: Position(50), next_generation: Generation(9), forwarders: BTreeMap::new() };
+    let good = good.encode();
     let ends = |values: Vec<Option<Bytes>>| {
         let records = values.into_iter().enumerate().map(|(offset, value)| meta(i64::try_from(offset).unwrap(), value));
         let mut task = restoring(None, at(0));

@@ -14,6 +14,10 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
+/// Longest part of a text that an error repeats, and longest reason, in characters: they end up in headers and in logs.
+const TEXT_CHARACTERS_MAX: usize = 64;
+const REASON_CHARACTERS_MAX: usize = 160;
+
 /// Why a text is not an instant.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("`{text}` is not an RFC 3339 instant such as 2026-12-01T09:00:00.250Z: {reason}")]
@@ -61,7 +65,11 @@ impl Timestamp {
     /// # Errors
     /// When the text is not an instant with an offset (`Z` or `+02:00`), or lies outside years 1970 to 9999.
     pub fn parse(text: &str) -> Result<Self, ParseTimestampError> {
-        let error = |reason: String| ParseTimestampError { text: text.chars().take(64).collect(), reason };
+        let error = |reason: String| ParseTimestampError {
+            text: text.chars().take(TEXT_CHARACTERS_MAX).flat_map(char::escape_debug).collect(),
+            // The parser's reason repeats what it could not parse, to the end of the text.
+            reason: reason.chars().take(REASON_CHARACTERS_MAX).collect(),
+        };
         // The parser would take a leap second for the second before it, and the timer would fire early.
         if text.get(17..19) == Some("60") {
             return Err(error(
@@ -113,6 +121,13 @@ mod tests {
         assert!(Timestamp::parse("1969-12-31T23:59:59Z").is_err(), "before the epoch");
         assert!(Timestamp::parse("tomorrow").is_err(), "not a date");
         assert!(Timestamp::parse("2016-12-31T23:59:60Z").is_err(), "a leap second would fire early");
+    }
+
+    #[test]
+    fn an_error_is_one_short_line() {
+        let error = Timestamp::parse(&format!("2026-12-01T09:00\n{}", "é".repeat(10_000))).unwrap_err().to_string();
+        assert!(error.starts_with("`2026-12-01T09:00\\né"), "{error}");
+        assert!(error.chars().count() < 400, "{error}");
     }
 
     #[test]

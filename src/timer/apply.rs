@@ -131,7 +131,7 @@ fn resolve_kind<'a>(kind: &KindRef, registry: &'a Registry) -> Result<(KindNumbe
             if let Some(kind) = registry.by_name(name) {
                 return Ok((kind.number, Some(kind)));
             }
-            let name: String = name.chars().take(64).collect();
+            let name: String = name.chars().take(64).flat_map(char::escape_debug).collect();
             let detail = format!("kind `{name}` is not known here; declare it under `kinds`, or name it by its number");
             Err(Rejection::new(Reason::UnknownKind, detail))
         }

@@ -1,12 +1,16 @@
 //! Tests of what fires when.
 
+use std::cell::Cell;
+use std::time::Duration;
+
 use expect_test::expect;
 
-use super::super::budget::Budget;
+use super::super::budget::{Budget, Tick};
 use super::super::command::Arm;
 use super::super::kind::{KindNumber, KindRef};
 use super::super::model::{DueKey, Generation};
 use super::super::scenario::{World, arm_at, at};
+use super::fire_due;
 
 fn check(scenario: impl FnOnce(&mut World), expected: &expect_test::Expect) {
     let mut world = World::new();
@@ -44,6 +48,35 @@ fn pages_of_timers_with_one_due_all_fire_once() {
     }
     assert_eq!(world.trace.lines().filter(|line| line.contains(" fires: ")).count(), 2_000);
     assert!(world.maps.timers.is_empty(), "nothing is left");
+}
+
+// L11: what takes long ends the pass, so that the worker polls again; the next pass goes on behind.
+#[test]
+fn a_pass_ends_when_its_time_is_over() {
+    let mut world = World::new();
+    let budget = Budget {
+        fired_max: 1_000,
+        fired_per_kind_max: 1_000,
+        scanned_max: 1_000,
+        elapsed_max: Duration::from_millis(50),
+        ..Budget::default()
+    };
+    (0..100).for_each(|number| drop(world.arm(0, arm_at(&format!("t{number:02}"), 10)).trace.drain(..)));
+    let kinds = [KindNumber::new(1).unwrap()];
+    let mut fired = Vec::new();
+    while !world.maps.timers.is_empty() {
+        // Each row takes a millisecond, and each look at the time counts as one row's.
+        let looks = Cell::new(0);
+        let elapsed = || {
+            looks.set(looks.get() + 1);
+            Duration::from_millis(looks.get())
+        };
+        let (outcome, report) = fire_due(&world.maps, &kinds, at(20), &mut Tick::new(budget), &elapsed).unwrap();
+        assert_eq!(report.unfinished.is_empty(), outcome.fired.len() == world.maps.timers.len());
+        fired.push(outcome.fired.len());
+        outcome.mutations.into_iter().for_each(|mutation| world.maps.fold(mutation));
+    }
+    assert_eq!(fired, [48, 48, 4]);
 }
 
 // N11

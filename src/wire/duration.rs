@@ -11,6 +11,8 @@ use super::shown;
 use crate::timer::outcome::{Reason, Rejection};
 
 const NANOS_PER_MILLI: i128 = 1_000_000;
+/// Longest problem that a rejection tells, in characters.
+const PROBLEM_CHARACTERS_MAX: usize = 160;
 
 /// Parses a duration such as `PT30M` or `P7D` into milliseconds; a leading `-` makes it negative.
 ///
@@ -44,6 +46,8 @@ fn parse(text: &str) -> Result<SignedDuration, String> {
 
 fn refuse(field: &str, text: &str, problem: &str) -> Rejection {
     let text = shown(text);
+    // The parser's text repeats what it could not parse, to the end of the input.
+    let problem: String = problem.chars().take(PROBLEM_CHARACTERS_MAX).collect();
     Rejection::new(
         Reason::InvalidDuration,
         format!("{field} `{text}` is not a usable duration: {problem}; write ISO 8601 such as PT30M, PT1.5S or P7D"),

@@ -4,6 +4,7 @@
 //! by name. Never knows a command. Keeps: each member of an object is either asked for or refused by its name, none stands
 //! twice, and each refusal names the member by its path. A member that is null counts as absent.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -11,8 +12,10 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_path_to_error::Track;
 
+use super::command::parts::{PARTS_MAX, too_many};
 use super::shown;
 use crate::timer::outcome::{Reason, Rejection};
 
@@ -21,6 +24,9 @@ pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
+
+/// Most values in a text: a header is three of them, an outbox record four. Two bytes of text are a value of dozens in memory.
+const VALUES_MAX: usize = 3 * PARTS_MAX;
 
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,12 +51,18 @@ impl Json {
     /// A rejection that names the place.
     pub(super) fn parse(text: &[u8]) -> Result<Self, Rejection> {
         let mut deserializer = serde_json::Deserializer::from_slice(text);
-        let tree = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let mut track = Track::new();
+        let left = Cell::new(VALUES_MAX);
+        let tracked = serde_path_to_error::Deserializer::new(&mut deserializer, &mut track);
+        let tree = Seed { left: &left }.deserialize(tracked).map_err(|error| {
+            if left.get() == 0 {
+                return too_many();
+            }
             // The path ends in `?` where the name of a member has not been read yet.
-            let path = error.path().to_string();
+            let path = track.path().to_string();
             let path = path.trim_end_matches(".?");
             let place = if path == "." || path == "?" { "the command".to_owned() } else { shown(path) };
-            unreadable(format!("{place} is not JSON: {}", error.inner()))
+            unreadable(format!("{place} is not JSON: {error}"))
         })?;
         deserializer.end().map_err(|error| unreadable(format!("behind the command stands more: {error}")))?;
         Ok(tree)
@@ -219,15 +231,26 @@ fn unreadable(detail: String) -> Rejection {
     Rejection::new(Reason::Unreadable, detail)
 }
 
-impl<'de> Deserialize<'de> for Json {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(JsonVisitor)
+/// How a value is read: with a count of the values that may still come.
+#[derive(Clone, Copy)]
+struct Seed<'a> {
+    left: &'a Cell<usize>,
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Json;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        let left = self.left.get();
+        if left == 0 {
+            return Err(D::Error::custom("too many values"));
+        }
+        self.left.set(left - 1);
+        deserializer.deserialize_any(self)
     }
 }
 
-struct JsonVisitor;
-
-impl<'de> Visitor<'de> for JsonVisitor {
+impl<'de> Visitor<'de> for Seed<'_> {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -264,7 +287,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
+        while let Some(item) = items.next_element_seed(self)? {
             list.push(item);
         }
         Ok(Json::List(list))
@@ -272,8 +295,8 @@ impl<'de> Visitor<'de> for JsonVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Json, A::Error> {
         let mut members = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            members.push(entry);
+        while let Some(name) = entries.next_key()? {
+            members.push((name, entries.next_value_seed(self)?));
         }
         Ok(Json::Object(members))
     }

@@ -44,6 +44,15 @@ fn depth_is_bounded() {
     assert!(refusal(&"{\"a\":".repeat(100_000)).contains("recursion limit exceeded"), "objects");
 }
 
+/// Two bytes of text are a value of dozens in memory: a crowd of them is refused before it is a tree.
+#[test]
+fn the_number_of_values_is_bounded() {
+    let list = |values: usize| format!("[{}0]", "0,".repeat(values - 2));
+    assert!(Json::parse(list(VALUES_MAX).as_bytes()).is_ok(), "the list and what is in it");
+    let refused = Json::parse(list(VALUES_MAX + 1).as_bytes()).unwrap_err();
+    assert_eq!(refused, too_many());
+}
+
 #[test]
 fn base64_is_read_with_and_without_padding() {
     let read = |text: &str| {

@@ -6,11 +6,13 @@
 //! Each record says which reader version it needs. A release that changes what a record means raises it for the records
 //! that use the change, and only for them, so that releases can run side by side and be rolled back.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use prost::Message;
 
 use super::{DecodeError, proto, record};
-use crate::position::Position;
+use crate::position::{Partition, Position};
 use crate::time::Timestamp;
 use crate::timer::command::{Encoding, Reply};
 use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
@@ -23,12 +25,14 @@ const READER: u32 = 1;
 const READER_MIN: u32 = 1;
 
 /// What a partition knows of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
     /// The next command to read.
     pub input_position: Position,
     /// The next generation to give.
     pub next_generation: Generation,
+    /// Per partition that only forwards: the position behind its last command that came here.
+    pub forwarders: BTreeMap<Partition, Position>,
 }
 
 /// The mark of an ownership.
@@ -182,6 +186,7 @@ impl Meta {
             reader_min: READER_MIN,
             input_position: self.input_position.0,
             next_generation: self.next_generation.0,
+            forwarders: self.forwarders.iter().map(forwarder).collect(),
         };
         Bytes::from(message.encode_to_vec())
     }
@@ -198,11 +203,23 @@ impl Meta {
             let problem = format!("its input position is {}", message.input_position);
             return Err(DecodeError::malformed(WHAT, problem));
         }
+        let mut forwarders = BTreeMap::new();
+        for proto::Forwarder { partition, position } in message.forwarders {
+            if position < 0 || forwarders.insert(Partition(partition), Position(position)).is_some() {
+                let problem = format!("partition {partition} forwarded up to {position}, or stands there twice");
+                return Err(DecodeError::malformed(WHAT, problem));
+            }
+        }
         Ok(Self {
             input_position: Position(message.input_position),
             next_generation: Generation(message.next_generation),
+            forwarders,
         })
     }
+}
+
+fn forwarder((partition, position): (&Partition, &Position)) -> proto::Forwarder {
+    proto::Forwarder { partition: partition.0, position: position.0 }
 }
 
 impl Barrier {

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use expect_test::{Expect, expect};
-use proptest::collection::vec;
+use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 use super::*;
@@ -57,8 +57,13 @@ fn golden_bytes() {
     );
     check(encode_run(&RunState { seal: Some(Seal { until: None }), sweep: None }), expect![[r#"b"\x08\x01\x12\0""#]]);
     check(
-        Meta { input_position: Position(42), next_generation: Generation(8) }.encode(),
-        expect![[r#"b"\x08\x01\x10*\x18\x08""#]],
+        Meta {
+            input_position: Position(42),
+            next_generation: Generation(8),
+            forwarders: [(Partition(5), Position(0)), (Partition(6), Position(300))].into(),
+        }
+        .encode(),
+        expect![[r#"b"\x08\x01\x10*\x18\x08\"\x02\x08\x05\"\x05\x08\x06\x10\xac\x02""#]],
     );
     check(
         Barrier { nonce: 0x0102_0304_0506_0708, owner: "host-1".to_owned() }.encode(),
@@ -132,9 +137,24 @@ fn an_empty_row_is_no_value() {
     assert!(decode_run(&[]).is_err(), "run");
     assert!(Meta::decode(&[]).is_err(), "meta");
     assert!(Barrier::decode(&[]).is_err(), "barrier");
-    let negative = proto::Meta { reader_min: 1, input_position: -1001, next_generation: 0 };
-    expect!["meta cannot be decoded: its input position is -1001"]
-        .assert_eq(&Meta::decode(&negative.encode_to_vec()).unwrap_err().to_string());
+}
+
+#[test]
+fn a_meta_that_contradicts_itself_is_an_error() {
+    let check = |change: fn(&mut proto::Meta), expected: Expect| {
+        let mut message = proto::Meta { reader_min: 1, ..proto::Meta::default() };
+        change(&mut message);
+        expected.assert_eq(&Meta::decode(&message.encode_to_vec()).unwrap_err().to_string());
+    };
+    check(|meta| meta.input_position = -1001, expect!["meta cannot be decoded: its input position is -1001"]);
+    check(
+        |meta| meta.forwarders = vec![proto::Forwarder { partition: 9, position: -1 }],
+        expect!["meta cannot be decoded: partition 9 forwarded up to -1, or stands there twice"],
+    );
+    check(
+        |meta| meta.forwarders = vec![proto::Forwarder { partition: 9, position: 1 }; 2],
+        expect!["meta cannot be decoded: partition 9 forwarded up to 1, or stands there twice"],
+    );
 }
 
 fn same<T: Debug + PartialEq>(read: Result<T, DecodeError>, written: &T) -> Result<(), TestCaseError> {
@@ -154,8 +174,12 @@ proptest! {
     }
 
     #[test]
-    fn meta_comes_back(position in 0..=i64::MAX, generation: u64) {
-        let meta = Meta { input_position: Position(position), next_generation: Generation(generation) };
+    fn meta_comes_back(
+        position in 0..=i64::MAX,
+        generation: u64,
+        forwarders in btree_map(any::<u32>().prop_map(Partition), (0..=i64::MAX).prop_map(Position), 0..4),
+    ) {
+        let meta = Meta { input_position: Position(position), next_generation: Generation(generation), forwarders };
         same(Meta::decode(&meta.encode()), &meta)?;
     }
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::Worker;
 use super::fake_log::{Broker, End, FakeLog, Hands};
-use super::tests::{Deaf, settings};
+use super::tests::{Listener, settings};
 use crate::log::{Destination, Emission, LogEvent};
 use crate::position::Partition;
 use crate::store::rocks::Resources;
@@ -31,7 +31,7 @@ struct World {
     broker: Rc<RefCell<Broker>>,
     clock: Hands,
     directory: tempfile::TempDir,
-    worker: Option<Worker<FakeLog, StateDirectory, Hands, Deaf>>,
+    worker: Option<Worker<FakeLog, StateDirectory, Hands, Listener>>,
     events: Rc<RefCell<VecDeque<LogEvent>>>,
     commands: usize,
     /// When the last trouble ended.
@@ -64,7 +64,7 @@ impl World {
         let stores = StateDirectory::lock(self.directory.path(), Resources::new(16 << 20)).unwrap();
         let mut settings = settings();
         settings.rules.partitions = 2;
-        self.worker = Some(Worker::new(settings, log, stores, self.clock.clone(), Deaf));
+        self.worker = Some(Worker::new(settings, log, stores, self.clock.clone(), Listener::default()));
         self.events.borrow_mut().push_back(LogEvent::Assigned(PARTITIONS.to_vec()));
     }
 

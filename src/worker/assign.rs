@@ -10,6 +10,7 @@ use super::housekeeping::FLUSH_BOUND;
 use super::observer::{Observer, TaskState, TransactionEnd};
 use super::settle::COMMIT_BOUND;
 use super::{Seat, Worker, WorkerError};
+use crate::log::places::Places;
 use crate::log::{CommitOutcome, Log, LogError, Transaction};
 use crate::planted::{Bug, is_on};
 use crate::position::{Partition, Position};
@@ -63,9 +64,6 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
 
     pub(super) fn lost(&mut self, partitions: &[Partition]) -> Result<(), WorkerError> {
         tracing::warn!(?partitions, "lost: another member may own these partitions already");
-        if is_on(Bug::LostCommitted) {
-            self.settle()?;
-        }
         self.vacate(partitions);
         self.log.release(partitions)?;
         Ok(())
@@ -271,7 +269,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             "it belongs to another partition"
         } else if age.is_some_and(|age| age > self.settings.store_age_max) && !is_on(Bug::AgeCheckLeftOut) {
             "it is so old that tombstones may be gone from the changelog"
-        } else if header.undecodable > 0 && !is_on(Bug::UndecodableForgotten) {
+        } else if header.undecodable > 0 {
             "records of the changelog could not be decoded when it was built"
         } else {
             return Ok(store);
@@ -298,7 +296,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 self.observer.transaction(TransactionEnd::Committed, took, &Tally::default());
                 self.confirm_clock(&committed, took);
                 for ready in joining {
-                    self.begin_restore(&ready, committed.changelog.get(&ready.partition).copied())?;
+                    self.begin_restore(&ready, committed.changelog.get(&ready.partition).and_then(Places::end))?;
                 }
             }
             CommitOutcome::Aborted(aborted) => {

@@ -82,6 +82,12 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             .filter_map(|(partition, seat)| seat.task.as_ref().map(|task| (*partition, task)))
             .find(|(_, task)| task.takes_commands() && task.has_changelog() && !task.is_dirty())
         else {
+            if self.seats.values().all(|seat| seat.task.as_ref().is_some_and(|task| !task.has_changelog())) {
+                // Nothing fires here that a wrong clock could fire early. The barrier of the first partition that has timers
+                // will show the broker's time.
+                self.guard.confirm(&self.clock, self.clock.wall());
+                return Ok(());
+            }
             // A partition of which nothing was taken yet has its first position to commit: that shows the time as well.
             return self.settle();
         };
@@ -89,7 +95,12 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             Transaction { emissions: vec![task.probe()], positions: BTreeMap::from([(partition, task.position())]) };
         let (outcome, took) = self.commit("probe the broker's clock", &transaction);
         match outcome {
-            CommitOutcome::Committed(committed) => self.confirm_clock(&committed, took),
+            CommitOutcome::Committed(committed) => {
+                self.confirm_clock(&committed, took);
+                if let Some(task) = self.seats.get_mut(&partition).and_then(|seat| seat.task.as_mut()) {
+                    task.probed(committed.changelog.get(&partition));
+                }
+            }
             CommitOutcome::Aborted(aborted) => {
                 tracing::warn!(detail = aborted.detail, "probe of the broker's clock aborted");
             }

@@ -172,6 +172,12 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         }
     }
 
+    /// Draws the nonces of barriers from here: no two workers may share a stream.
+    #[must_use]
+    pub fn with_nonces(self, nonces: fastrand::Rng) -> Self {
+        Self { nonces, ..self }
+    }
+
     /// Runs until `stop` is set, then settles and makes the stores durable.
     ///
     /// # Errors
@@ -196,5 +202,21 @@ mod tests;
 mod trouble_tests;
 
 #[cfg(test)]
+#[path = "foreign_test.rs"]
+mod foreign_tests;
+
+#[cfg(test)]
+#[path = "forward_test.rs"]
+mod forward_tests;
+
+#[cfg(test)]
 #[path = "account_test.rs"]
 mod account_tests;
+
+#[cfg(test)]
+#[path = "found_test.rs"]
+mod found_tests;
+
+#[cfg(test)]
+#[path = "edges_test.rs"]
+mod edges_tests;

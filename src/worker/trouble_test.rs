@@ -15,7 +15,7 @@ use crate::timer::identity::{Run, RunKey, Tenant};
 use crate::timer::kind::KindNumber;
 use crate::wire::partition::partition_of;
 
-const Q: Partition = Partition(1);
+pub(super) const Q: Partition = Partition(1);
 
 /// Returns a run of the partition, among two.
 fn run_of(partition: Partition) -> String {
@@ -23,7 +23,7 @@ fn run_of(partition: Partition) -> String {
     (0..100).map(|n| format!("run-{n}")).find(|run| partition_of(&key(run), 2) == partition).unwrap()
 }
 
-fn arm(run: &str, id: &str, after: &str) -> Bytes {
+pub(super) fn arm(run: &str, id: &str, after: &str) -> Bytes {
     Bytes::from(format!(
         r#"{{"run":"{run}","arm":{{"timer_id":"{id}","kind":"email","after":"{after}","payload":"{id}"}}}}"#
     ))
@@ -243,21 +243,6 @@ fn what_was_taken_is_settled_before_a_lost_position_is_looked_for() {
     bench.events.borrow_mut().push_back(LogEvent::OutOfRange(P));
     bench.ticks(1);
     assert_eq!(bench.broker.borrow().committed.get(&P), Some(&Position(1)));
-}
-
-#[test]
-fn a_partition_that_is_only_forwarded_goes_on_where_records_were_removed() {
-    let mut bench = Bench::new();
-    for number in 0..5 {
-        let now = bench.clock.wall();
-        bench.broker.borrow_mut().produce(Q, now, arm("r", &number.to_string(), "PT1S"));
-    }
-    bench.broker.borrow_mut().committed.insert(Q, Position(1));
-    bench.broker.borrow_mut().starts.insert(Q, Position(3));
-    bench.events.borrow_mut().push_back(LogEvent::Assigned(vec![P, Q]));
-    bench.ticks(200);
-    assert_eq!(bench.fired(), ["3", "4"]);
-    assert_eq!(bench.broker.borrow().committed.get(&Q), Some(&Position(5)));
 }
 
 /// All ways to fail, one after the other in every order of three, around one timer that fires, one that is cancelled and

@@ -12,7 +12,7 @@ use super::fake_log::{Broker, End, FakeLog, Hands};
 use super::observer::{Holdings, Observer, TaskState, TickReport, TransactionEnd};
 use super::settings::Settings;
 use crate::log::{Destination, LogEvent};
-use crate::position::{Partition, Position};
+use crate::position::Partition;
 use crate::store::memory::MemoryStore;
 use crate::store::{StoreError, Stores};
 use crate::task::rules::Rules;
@@ -47,14 +47,29 @@ impl Stores for Forgetful {
     }
 }
 
+/// What a worker told.
 #[derive(Default)]
-pub(super) struct Deaf;
+pub(super) struct Heard {
+    /// Ticks that left due work for the next.
+    pub(super) saturated: usize,
+    /// The lateness of all that fired, in order.
+    pub(super) lateness: Vec<Duration>,
+}
 
-impl Observer for Deaf {
+#[derive(Clone, Default)]
+pub(super) struct Listener(Rc<RefCell<Heard>>);
+
+impl Observer for Listener {
     fn entered(&mut self, _call: &'static str, _bound: Duration) {}
     fn left(&mut self) {}
-    fn ticked(&mut self, _report: &TickReport) {}
-    fn transaction(&mut self, _end: TransactionEnd, _took: Duration, _tally: &Tally) {}
+    fn ticked(&mut self, report: &TickReport) {
+        self.0.borrow_mut().saturated += usize::from(report.saturated);
+    }
+    fn transaction(&mut self, end: TransactionEnd, _took: Duration, tally: &Tally) {
+        if end == TransactionEnd::Committed {
+            self.0.borrow_mut().lateness.extend(tally.fired.iter().map(|(_, lateness)| *lateness));
+        }
+    }
     fn task(&mut self, _partition: Partition, _state: TaskState) {}
     fn task_gone(&mut self, _partition: Partition) {}
     fn restore(&mut self, _partition: Partition, _done: u64, _total: u64) {}
@@ -63,12 +78,15 @@ impl Observer for Deaf {
     fn clock_held(&mut self, _held: bool) {}
     fn kind_held(&mut self, _kind: KindNumber, _held: bool) {}
     fn input_lost(&mut self, _partition: Partition, _records: u64) {}
+
+    fn foreign_records(&mut self, _partition: Partition, _records: usize) {}
 }
 
 pub(super) struct Bench {
     pub(super) broker: Rc<RefCell<Broker>>,
     pub(super) clock: Hands,
-    pub(super) worker: Worker<FakeLog, Forgetful, Hands, Deaf>,
+    pub(super) worker: Worker<FakeLog, Forgetful, Hands, Listener>,
+    pub(super) heard: Rc<RefCell<Heard>>,
     pub(super) events: Rc<RefCell<VecDeque<LogEvent>>>,
     pub(super) patience: Rc<Cell<Duration>>,
     pub(super) failures: Rc<RefCell<VecDeque<StoreError>>>,
@@ -80,12 +98,13 @@ impl Bench {
         Self::on(&Rc::default(), &Hands::default())
     }
 
-    fn on(broker: &Rc<RefCell<Broker>>, clock: &Hands) -> Self {
+    pub(super) fn on(broker: &Rc<RefCell<Broker>>, clock: &Hands) -> Self {
         Self::with(settings(), broker, clock)
     }
 
     pub(super) fn with(settings: Settings, broker: &Rc<RefCell<Broker>>, clock: &Hands) -> Self {
         let log = FakeLog::new(broker);
+        let listener = Listener::default();
         let stores = Forgetful { clock: clock.clone(), ..Forgetful::default() };
         Self {
             broker: Rc::clone(broker),
@@ -94,7 +113,8 @@ impl Bench {
             patience: Rc::clone(&log.last_patience),
             failures: Rc::clone(&stores.failures),
             opening: Rc::clone(&stores.opening),
-            worker: Worker::new(settings, log, stores, clock.clone(), Deaf),
+            heard: Rc::clone(&listener.0),
+            worker: Worker::new(settings, log, stores, clock.clone(), listener),
         }
     }
 
@@ -319,28 +339,6 @@ fn a_forward_step_of_the_clock_is_held_and_a_backward_step_delays() {
     bench.arm("c", "email", "PT1S");
     bench.ticks(200);
     assert_eq!(bench.fired(), ["a", "c"], "a timer of the new time");
-}
-
-// R26
-#[test]
-fn a_partition_that_was_added_to_the_command_topic_is_forwarded() {
-    let added = Partition(1);
-    let mut bench = Bench::new();
-    bench.events.borrow_mut().push_back(LogEvent::Assigned(vec![P, added]));
-    bench.ticks(12);
-    bench.broker.borrow_mut().ends.extend([End::Abort, End::UnknownAndAborted]);
-    let now = bench.clock.wall();
-    let arm = r#"{"run":"r","arm":{"timer_id":"a","kind":"email","after":"PT1S"}}"#;
-    bench.broker.borrow_mut().produce(added, now, Bytes::from(arm));
-    bench.broker.borrow_mut().produce(added, now, Bytes::from("no command"));
-    bench.ticks(200);
-    let broker = bench.broker.borrow();
-    assert!(broker.ends.is_empty(), "both failures were met");
-    let forwards = broker.sent_to(Destination::Arm);
-    assert_eq!(forwards.iter().map(|emission| emission.partition).collect::<Vec<_>>(), [Some(P)]);
-    assert_eq!(broker.sent_to(Destination::DeadLetter).len(), 1);
-    assert_eq!(broker.committed.get(&added).copied(), Some(Position(2)));
-    assert!(!broker.changelog.contains_key(&added), "it has no changelog");
 }
 
 // T3

@@ -5,11 +5,17 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails where it stands")]
 
+mod clocks;
 mod crashes;
+mod disks;
 mod harness;
 mod journey;
 mod log_seam;
 mod losses;
+mod members;
 mod mistakes;
+mod network;
+mod outages;
 mod records;
+mod recreated;
 mod tool;

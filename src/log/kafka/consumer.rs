@@ -25,7 +25,7 @@ use rdkafka::{Offset as NativeOffset, TopicPartitionList};
 use super::deadline::{Deadline, pause};
 use super::input::{Room, record};
 use super::native::{self, Membership};
-use super::probe::{client_error, native_partition};
+use super::probe::{self, client_error, native_partition};
 use super::rebalance::{GroupContext, unassign};
 use super::settings::{KafkaSettings, group_config};
 use crate::log::{InputRecord, LogError, LogEvent};
@@ -247,6 +247,14 @@ impl GroupConsumer {
             | NativeOffset::OffsetTail(_) => None,
         });
         Ok(known.collect())
+    }
+
+    /// Returns the group's position of a partition, if there is one, once no transaction is about to move it.
+    ///
+    /// # Errors
+    /// [`LogError::Retriable`] when the broker does not answer, or such a transaction is still open.
+    pub(super) fn settled(&self, partition: Partition) -> Result<Option<Position>, LogError> {
+        probe::settled(&self.consumer, &self.topic, partition)
     }
 
     /// Returns the partitions that are being read, with the next offset.

@@ -217,7 +217,13 @@ impl Log for KafkaLog {
     }
 
     fn fencing_position(&mut self, partition: Partition) -> Result<FencingPosition, LogError> {
-        if let Some(position) = self.probe().committed(&self.topics.arm, partition)? {
+        // Where a changelog holds the position, the group's only fences: one that a transaction is about to move will do.
+        let found = if partition.0 < self.partitions {
+            self.probe().committed(&self.topics.arm, partition)?
+        } else {
+            self.clients().consumer.settled(partition)?
+        };
+        if let Some(position) = found {
             return Ok(FencingPosition { position, committed: true });
         }
         let start = self.probe().extent(&self.topics.arm, partition)?.start;

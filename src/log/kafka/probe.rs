@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use rdkafka::Offset as NativeOffset;
 use rdkafka::TopicPartitionList;
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::RDKafkaErrorCode;
 
 use super::client::PlainContext;
+use super::deadline::{Deadline, pause};
 use super::native::{self, TopicDescription};
 use super::settings::{KafkaSettings, probe_config};
 use crate::log::{Extent, LogError};
@@ -21,6 +22,10 @@ use crate::position::{Partition, Position};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long to wait for an answer that only saves time.
 const SHORT_PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait for the end of a transaction that moves a position: its markers take milliseconds.
+const SETTLED_PATIENCE: Duration = Duration::from_millis(200);
+/// Between two looks for it.
+const SETTLED_STEP: Duration = Duration::from_millis(5);
 /// How many log lines and errors of the client are served at once.
 const EVENTS_MAX: usize = 64;
 
@@ -75,45 +80,18 @@ impl Probe {
         Ok(Extent { start: Position(start), end: Position(end) })
     }
 
-    /// Returns the group's committed position of a partition, if there is one.
+    /// Returns the group's committed position of a partition, if there is one. A transaction that has just committed may not
+    /// show in it yet: this client sees open transactions, so the broker does not tell it of them.
     ///
     /// # Errors
     /// [`LogError::Retriable`] when the broker does not answer.
     pub(super) fn committed(&self, topic: &str, partition: Partition) -> Result<Option<Position>, LogError> {
-        self.committed_within(topic, &[partition], PATIENCE).map(|found| found.get(&partition).copied())
+        committed_within(&self.consumer, topic, &[partition], PATIENCE).map(|found| found.get(&partition).copied())
     }
 
-    /// Returns the group's committed positions of those partitions that have one, or none at all if the broker does not
-    /// answer soon.
+    /// The same for several partitions, or none at all if the broker does not answer soon.
     pub(super) fn committed_soon(&self, topic: &str, partitions: &[Partition]) -> BTreeMap<Partition, Position> {
-        self.committed_within(topic, partitions, SHORT_PATIENCE).unwrap_or_default()
-    }
-
-    fn committed_within(
-        &self,
-        topic: &str,
-        partitions: &[Partition],
-        patience: Duration,
-    ) -> Result<BTreeMap<Partition, Position>, LogError> {
-        let mut list = TopicPartitionList::with_capacity(partitions.len());
-        for partition in partitions {
-            list.add_partition(topic, native_partition(*partition));
-        }
-        let failed = |detail: String| LogError::Retriable {
-            doing: format!("asking for the group's committed positions of {topic}"),
-            detail,
-        };
-        let answer = self.consumer.committed_offsets(list, patience).map_err(|error| failed(error.to_string()))?;
-        let mut found = BTreeMap::new();
-        for element in answer.elements() {
-            // The whole answer is Ok also when a partition has an error.
-            element.error().map_err(|error| failed(format!("partition {}: {error}", element.partition())))?;
-            let NativeOffset::Offset(offset) = element.offset() else { continue };
-            if let (Ok(partition), 0..) = (u32::try_from(element.partition()), offset) {
-                found.insert(Partition(partition), Position(offset));
-            }
-        }
-        Ok(found)
+        committed_within(&self.consumer, topic, partitions, SHORT_PATIENCE).unwrap_or_default()
     }
 
     /// Describes topics, in their order.
@@ -144,6 +122,52 @@ impl Probe {
         }
         Ok(refusals)
     }
+}
+
+/// Returns the group's committed position of a partition, if there is one. The consumer reads committed records only: it is
+/// told when a transaction that moves the position is not settled yet, and that is waited for a little.
+///
+/// # Errors
+/// [`LogError::Retriable`] when the broker does not answer, or such a transaction is still open.
+pub(super) fn settled<C: ConsumerContext>(
+    consumer: &BaseConsumer<C>,
+    topic: &str,
+    partition: Partition,
+) -> Result<Option<Position>, LogError> {
+    let waited = Deadline::after(SETTLED_PATIENCE);
+    loop {
+        match committed_within(consumer, topic, &[partition], PATIENCE) {
+            Err(LogError::Retriable { .. }) if !waited.is_over() => pause(SETTLED_STEP),
+            found => return found.map(|found| found.get(&partition).copied()),
+        }
+    }
+}
+
+fn committed_within<C: ConsumerContext>(
+    consumer: &BaseConsumer<C>,
+    topic: &str,
+    partitions: &[Partition],
+    patience: Duration,
+) -> Result<BTreeMap<Partition, Position>, LogError> {
+    let mut list = TopicPartitionList::with_capacity(partitions.len());
+    for partition in partitions {
+        list.add_partition(topic, native_partition(*partition));
+    }
+    let failed = |detail: String| LogError::Retriable {
+        doing: format!("asking for the group's committed positions of {topic}"),
+        detail,
+    };
+    let answer = consumer.committed_offsets(list, patience).map_err(|error| failed(error.to_string()))?;
+    let mut found = BTreeMap::new();
+    for element in answer.elements() {
+        // The whole answer is Ok also when a partition has an error.
+        element.error().map_err(|error| failed(format!("partition {}: {error}", element.partition())))?;
+        let NativeOffset::Offset(offset) = element.offset() else { continue };
+        if let (Ok(partition), 0..) = (u32::try_from(element.partition()), offset) {
+            found.insert(Partition(partition), Position(offset));
+        }
+    }
+    Ok(found)
 }
 
 fn refusal(topic: &str, description: &TopicDescription) -> Option<String> {

@@ -163,10 +163,10 @@ fn damage_that_is_met_while_reading_is_called_corrupt() {
 fn another_format_is_refused_and_a_headerless_store_is_corrupt() {
     let directory = tempfile::tempdir().unwrap();
     let store = write(open(directory.path()), &[timer("a", 1, 1)], 1);
-    store.db.put_cf(store.family(Family::Meta), key::HEADER, br#"{"format":2,"new":true}"#).unwrap();
+    store.db.put_cf(store.family(Family::Meta), key::HEADER, br#"{"format":99,"new":true}"#).unwrap();
     drop(store);
     let refusal = RocksStore::open(directory.path(), &resources()).unwrap_err();
-    assert!(matches!(refusal, StoreError::UnsupportedFormat { found: 2, supported: 1, .. }), "{refusal}");
+    assert!(matches!(refusal, StoreError::UnsupportedFormat { found: 99, supported: 2, .. }), "{refusal}");
     RocksStore::destroy(directory.path()).unwrap();
     let store = write(open(directory.path()), &[timer("a", 1, 1)], 1);
     store.db.delete_cf(store.family(Family::Meta), key::HEADER).unwrap();

@@ -14,6 +14,7 @@
 mod form;
 mod json_read;
 mod json_write;
+pub(super) mod parts;
 
 use bytes::Bytes;
 use prost::Message;
@@ -57,22 +58,28 @@ pub fn decode(value: Option<&Bytes>, headers: &[Header]) -> Result<Command, Refu
 fn read(value: &Bytes, encoding: Encoding) -> Result<Command, Rejection> {
     let message = match encoding {
         Encoding::Json => json_read::read(Json::parse(value)?)?,
-        Encoding::Protobuf => proto::Command::decode(value.clone()).map_err(|error| {
-            let detail = format!(
-                "the value is not a punctual.v1.Command: {error}; for JSON send the header {}: {}",
-                content_type::CONTENT_TYPE,
-                content_type::JSON
-            );
-            Rejection::new(Reason::Unreadable, detail)
-        })?,
+        Encoding::Protobuf => read_protobuf(value)?,
     };
     form::from_proto(message, encoding)
 }
 
+fn read_protobuf(value: &Bytes) -> Result<proto::Command, Rejection> {
+    parts::check(value)?;
+    proto::Command::decode(value.clone()).map_err(|error| {
+        let detail = format!(
+            "the value is not a punctual.v1.Command: {error}; for JSON send the header {}: {}",
+            content_type::CONTENT_TYPE,
+            content_type::JSON
+        );
+        Rejection::new(Reason::Unreadable, detail)
+    })
+}
+
+/// What has too many parts to be read is not read for this either: nobody is answered.
 fn glimpse(value: &Bytes, encoding: Encoding) -> Glimpse {
     match encoding {
         Encoding::Json => Json::parse(value).map(|tree| json_read::glimpse(&tree)).unwrap_or_default(),
-        Encoding::Protobuf => proto::Command::decode(value.clone()).map(form::glimpse).unwrap_or_default(),
+        Encoding::Protobuf => read_protobuf(value).map(form::glimpse).unwrap_or_default(),
     }
 }
 

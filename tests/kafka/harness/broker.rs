@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ const READY_BOUND: Duration = Duration::from_mins(2);
 pub(crate) struct Broker {
     directory: PathBuf,
     process: Process,
+    /// The jars of another release than that of the other brokers.
+    libs: Option<PathBuf>,
 }
 
 impl Broker {
@@ -32,11 +35,23 @@ impl Broker {
 
     /// Starts a broker of its own, for a scenario that restarts it.
     pub(crate) fn start(name: &str) -> Self {
-        let directory = directory(name);
-        let process = start_process(&directory);
-        let mut broker = Self { directory, process };
+        Self::start_with(name, "")
+    }
+
+    /// Starts a broker of its own with more properties, one a line.
+    pub(crate) fn start_with(name: &str, properties: &str) -> Self {
+        let mut broker = Self::launch(name, properties, None);
         broker.wait_until_ready();
         broker
+    }
+
+    /// Launches a broker, of another release if `libs` holds its jars, without waiting until it answers.
+    pub(crate) fn launch(name: &str, properties: &str, libs: Option<PathBuf>) -> Self {
+        let directory = directory(name);
+        configure(&directory);
+        append(&directory, properties);
+        let process = start_process(&directory, libs.as_deref());
+        Self { directory, process, libs }
     }
 
     /// Returns host and port.
@@ -68,20 +83,24 @@ impl Broker {
 
     /// Restarts the broker with more properties.
     pub(crate) fn reconfigure(&mut self, properties: &str) {
-        let file = self.directory.join("server.properties");
-        let all = fs::read_to_string(&file).unwrap() + properties;
-        fs::write(file, all).unwrap();
+        append(&self.directory, properties);
         self.kill();
         self.start_again();
     }
 
     /// Starts the broker again after [`Broker::kill`], at the same address with the same data.
     pub(crate) fn start_again(&mut self) {
-        self.process = start_process(&self.directory);
+        self.process = start_process(&self.directory, self.libs.as_deref());
         self.wait_until_ready();
     }
 
-    fn wait_until_ready(&mut self) {
+    /// Returns the port that clients connect to.
+    pub(crate) fn port(&self) -> u16 {
+        self.address().rsplit_once(':').unwrap().1.parse().unwrap()
+    }
+
+    /// Waits until the broker answers.
+    pub(crate) fn wait_until_ready(&mut self) {
         wait::until_true(READY_BOUND, "the broker answers", || {
             let log = self.directory.join("broker.log");
             assert!(self.process.ended().is_none(), "the broker has ended; its log is {}", log.display());
@@ -95,9 +114,31 @@ impl Broker {
     }
 }
 
-fn start_process(directory: &Path) -> Process {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/kafka");
-    let mut broker = command(script);
+/// Writes the settings of a new broker, and returns its port for controllers.
+pub(crate) fn configure(directory: &Path) -> u16 {
+    let output = Command::new(script()).arg("configure").arg(directory).output().unwrap();
+    assert!(output.status.success(), "a broker is configured: {output:?}");
+    let properties = fs::read_to_string(directory.join("server.properties")).unwrap();
+    let port = properties.lines().find_map(|line| line.strip_prefix("controller.quorum.voters=1@127.0.0.1:"));
+    port.and_then(|port| port.parse().ok()).expect("the settings name the controller")
+}
+
+/// Adds properties; of two with one name the later counts.
+fn append(directory: &Path, properties: &str) {
+    let file = directory.join("server.properties");
+    let all = fs::read_to_string(&file).unwrap() + properties;
+    fs::write(file, all).unwrap();
+}
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/kafka")
+}
+
+fn start_process(directory: &Path, libs: Option<&Path>) -> Process {
+    let mut broker = command(script());
     broker.arg("exec").arg(directory);
+    if let Some(libs) = libs {
+        broker.env("PUNCTUAL_KAFKA_LIBS", libs);
+    }
     Process::start("the broker", broker, &directory.join("broker.log"))
 }

@@ -3,6 +3,7 @@
 //! Owns what tells one scenario from another on a shared broker: a prefix of topics and a group. Topics are made by the
 //! service's own `topics create`, as an operator would.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use super::broker::Broker;
 use super::commands::{Commands, Partitioner};
 use super::reader::Reader;
-use super::serve::Serve;
+use super::serve::{Environment, Serve};
 use super::{directory, free_port};
 
 /// Partitions of every topic.
@@ -92,14 +93,29 @@ impl Deployment {
     /// Starts a process that calls itself `instance` and keeps its state where `owner` keeps its own: both are mistakes of
     /// an operator unless all three names are one. Its files are named after `name`.
     pub(crate) fn launch_as(&self, name: &str, instance: &str, owner: &str) -> Serve {
+        let change = |settings: &mut Value| {
+            settings["instance"] = json!(instance);
+            settings["state_dir"] = json!(self.state_directory(owner));
+        };
+        self.launch_with(name, change, &[])
+    }
+
+    /// Starts an instance with settings and an environment of its own.
+    pub(crate) fn launch_with(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut Value),
+        environment: Environment<'_>,
+    ) -> Serve {
         let admin_port = free_port();
         let mut settings = self.settings.clone();
-        settings["instance"] = json!(instance);
-        settings["state_dir"] = json!(self.state_directory(owner));
+        settings["instance"] = json!(name);
+        settings["state_dir"] = json!(self.state_directory(name));
         settings["admin"] = json!({"listen": format!("127.0.0.1:{admin_port}")});
+        change(&mut settings);
         let config = self.write_config(name, &settings);
         let log = self.directory.join(format!("{name}.log"));
-        Serve::start(&format!("{}/{name}", self.name), &config, admin_port, log)
+        Serve::start(&format!("{}/{name}", self.name), &config, admin_port, log, environment)
     }
 
     /// Returns the configuration file for tools: no instance runs with it.
@@ -110,6 +126,21 @@ impl Deployment {
     /// Returns where an instance keeps its state.
     pub(crate) fn state_directory(&self, instance: &str) -> PathBuf {
         self.directory.join(format!("{instance}.state"))
+    }
+
+    /// Returns the position in the changelog of each partition of an instance, as far as it is durable; none while a store
+    /// is being made.
+    pub(crate) fn durable_positions(&self, instance: &str) -> BTreeMap<u32, i64> {
+        let mut inspect = Command::new(env!("CARGO_BIN_EXE_punctual"));
+        let output =
+            inspect.args(["inspect", "--output", "json"]).arg(self.state_directory(instance)).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let stores = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let position = |store: Value| {
+            let (_, partition) = store["directory"].as_str()?.rsplit_once("partition-")?;
+            Some((partition.parse().ok()?, store["changelog_position"].as_i64()?))
+        };
+        stores.filter_map(position).collect()
     }
 
     /// Returns a client that sends commands as it should.

@@ -6,12 +6,15 @@
 
 pub(crate) mod account;
 pub(crate) mod broker;
+pub(crate) mod chaos;
 pub(crate) mod commands;
 pub(crate) mod deployment;
 pub(crate) mod process;
+pub(crate) mod proxy;
 pub(crate) mod reader;
 pub(crate) mod scene;
 pub(crate) mod serve;
+pub(crate) mod topics;
 pub(crate) mod wait;
 
 use std::fs;

@@ -34,7 +34,12 @@ pub(crate) struct Scene {
 impl Scene {
     /// Sets the scene, with its topics made and no instance running.
     pub(crate) fn new(broker: &Broker, name: &str) -> Self {
-        let deployment = Deployment::new(broker, name);
+        Self::with(broker, name, |_| {})
+    }
+
+    /// The same with settings of its own.
+    pub(crate) fn with(broker: &Broker, name: &str, change: impl FnOnce(&mut Value)) -> Self {
+        let deployment = Deployment::with(broker, name, change);
         let (commands, fired, results) = (deployment.commands(), deployment.fired(), deployment.reader(&["results"]));
         Self { deployment, commands, account: Account::default(), fired, results, sent: 0 }
     }
@@ -48,6 +53,14 @@ impl Scene {
     pub(crate) fn arm(&mut self, run: &str, timer_id: &str, due: Timestamp) {
         self.account.armed(&format!("default/{run}/{timer_id}"), due);
         self.command(run, json!({"arm": {"timer_id": timer_id, "kind": "email", "at": due.to_string()}}));
+    }
+
+    /// Arms a timer whose payload has so many bytes.
+    pub(crate) fn arm_with_payload(&mut self, run: &str, timer_id: &str, due: Timestamp, bytes: usize) {
+        self.account.armed(&format!("default/{run}/{timer_id}"), due);
+        let payload = "x".repeat(bytes);
+        let arm = json!({"timer_id": timer_id, "kind": "email", "at": due.to_string(), "payload": payload});
+        self.command(run, json!({"arm": arm}));
     }
 
     /// Arms `count` timers of as many runs, due evenly from `from` to `to` after now.

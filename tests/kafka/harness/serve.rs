@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -19,6 +19,10 @@ const HTTP_BOUND: Duration = Duration::from_secs(2);
 /// The service promises 15 s, whatever call is in flight.
 const STOP_BOUND: Duration = Duration::from_secs(17);
 const LOG_TAIL_LINES: usize = 40;
+const TASKS_MAX: u16 = 1_000;
+
+/// Variables that an instance is started with, beside those of the tests.
+pub(crate) type Environment<'a> = &'a [(&'a str, &'a str)];
 
 /// A running instance.
 pub(crate) struct Serve {
@@ -30,9 +34,15 @@ pub(crate) struct Serve {
 
 impl Serve {
     /// Starts an instance with the settings in `config`, its output appended to `log`.
-    pub(crate) fn start(name: &str, config: &PathBuf, admin_port: u16, log: PathBuf) -> Self {
+    pub(crate) fn start(
+        name: &str,
+        config: &Path,
+        admin_port: u16,
+        log: PathBuf,
+        environment: Environment<'_>,
+    ) -> Self {
         let mut serve = command(env!("CARGO_BIN_EXE_punctual"));
-        serve.arg("serve").arg("--config").arg(config);
+        serve.arg("serve").arg("--config").arg(config).envs(environment.iter().copied());
         Self { name: name.to_owned(), process: Process::start(name, serve, &log), admin_port, log }
     }
 
@@ -54,13 +64,49 @@ impl Serve {
 
     /// Returns the sum of all series of this metric; 0 if there is none.
     pub(crate) fn metric(&self, name: &str) -> f64 {
+        self.metric_with(name, "")
+    }
+
+    /// The same for the series with this label, such as `state="closed"`.
+    pub(crate) fn metric_with(&self, name: &str, label: &str) -> f64 {
         let (_, text) = self.get("/metrics").unwrap_or_default();
         let series = text.lines().filter_map(|line| {
             let (series, value) = line.rsplit_once(' ')?;
             let is_named = series.strip_prefix(name).is_some_and(|labels| labels.is_empty() || labels.starts_with('{'));
-            is_named.then(|| value.parse::<f64>().unwrap())
+            (is_named && series.contains(label)).then(|| value.parse::<f64>().unwrap())
         });
         series.sum()
+    }
+
+    /// Returns how many partitions are in this state, by the instance's own word.
+    pub(crate) fn tasks(&self, state: &str) -> usize {
+        let count = self.metric_with("punctual_tasks", &format!("state=\"{state}\""));
+        (0..TASKS_MAX).find(|number| f64::from(*number) > count - 0.5).map_or(0, usize::from)
+    }
+
+    /// Returns the answer of an admin page and its status, or 0 if there is none.
+    pub(crate) fn probe(&self, path: &str) -> (u16, String) {
+        self.get(path).unwrap_or_default()
+    }
+
+    /// Returns the bytes of memory that the process holds.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        kib.trim().strip_suffix("kB").unwrap().trim().parse::<u64>().unwrap() * 1024
+    }
+
+    /// Returns the number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Waits until a line of the log has all these words.
+    pub(crate) fn wait_for_words(&self, bound: Duration, words: &[&str]) -> String {
+        let is_wanted = |line: &&str| words.iter().all(|word| line.contains(word));
+        wait::until(bound, &format!("the log of {} says {words:?}", self.name), || {
+            self.log().lines().find(is_wanted).map(str::to_owned)
+        })
     }
 
     /// Returns status and body of an admin page, if the instance answers.
@@ -107,9 +153,14 @@ impl Serve {
         self.process.wait_for_end(bound)
     }
 
+    /// Returns the instance's log, that of earlier processes of this name too.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
     /// Returns the last lines of the instance's log.
     pub(crate) fn log_tail(&self) -> String {
-        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let log = self.log();
         let lines: Vec<_> = log.lines().collect();
         lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].join("\n")
     }

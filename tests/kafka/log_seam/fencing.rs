@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use punctual::log::{CommitOutcome, Log, LogError, LogEvent};
-use punctual::position::Partition;
+use punctual::log::{CommitOutcome, FencingPosition, Log, LogError, LogEvent};
+use punctual::position::{Partition, Position};
 
 use super::rig::{BOUND, Member, Rig, state, timed, values};
 use crate::harness::broker::Broker;
@@ -112,6 +112,25 @@ fn a_restarted_static_member_has_its_partitions_again() {
     let mut member = Member::connect(&settings);
     member.hold(2);
     member.commit_surely(&[state("after")]);
+}
+
+#[test]
+fn the_position_of_an_added_partition_is_that_of_the_last_transaction() {
+    // R26: no changelog holds it, so that an old answer would forward commands again.
+    let rig = Rig::new(Broker::shared(), "added", 1);
+    rig.add_partitions(&rig.topics.arm, 2);
+    let mut member = rig.member("a", 2);
+    let added = Partition(1);
+    for number in 1..=100 {
+        member.held.insert(added, Position(number));
+        member.commit_surely(&[state("forwarded")]);
+        let found = wait::until(BOUND, "the transaction is settled", || match member.log.fencing_position(added) {
+            Ok(found) => Some(found),
+            Err(LogError::Retriable { .. }) => None,
+            Err(error @ LogError::Fatal { .. }) => panic!("{error}"),
+        });
+        assert_eq!(found, FencingPosition { position: Position(number), committed: true });
+    }
 }
 
 #[test]

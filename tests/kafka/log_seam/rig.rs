@@ -19,7 +19,7 @@ use punctual::time::system::SystemClock;
 use punctual::timer::kind::KindNumber;
 use punctual::timer::model::Header;
 use rdkafka::ClientConfig;
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
@@ -84,6 +84,13 @@ impl Rig {
     pub(crate) fn delete(&self, topic: &str) {
         let deleted = block_on(self.admin().delete_topics(&[topic], &AdminOptions::new())).unwrap();
         assert!(deleted.iter().all(Result::is_ok), "{topic} is deleted: {deleted:?}");
+    }
+
+    /// Gives a topic so many partitions.
+    pub(crate) fn add_partitions(&self, topic: &str, count: usize) {
+        let more = NewPartitions::new(topic, count);
+        let added = block_on(self.admin().create_partitions([&more], &AdminOptions::new())).unwrap();
+        assert!(added.iter().all(Result::is_ok), "{topic} has {count} partitions: {added:?}");
     }
 
     /// Gives everybody the right to read a topic, and thereby nobody the right to write to it. No client in Rust can.

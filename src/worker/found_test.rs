@@ -1,0 +1,51 @@
+//! Tests of what the simulator found: seeds made small.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::tests::{Bench, P};
+use crate::log::{Destination, LogEvent};
+use crate::position::{Partition, Position};
+use crate::time::Clock;
+
+/// A partition that the command topic has and the changelog has not.
+const Q: Partition = Partition(1);
+
+const ARM: &[u8] = br#"{"run":"r","arm":{"timer_id":"a","kind":"email","after":"PT1S"}}"#;
+
+/// Nothing tells the broker's time to a worker that has no changelog to write to.
+#[test]
+fn a_step_of_the_clock_does_not_stop_a_worker_that_only_forwards() {
+    let mut bench = Bench::new();
+    bench.broker.borrow_mut().committed.insert(Q, Position(0));
+    bench.events.borrow_mut().push_back(LogEvent::Assigned(vec![Q]));
+    bench.ticks(5);
+    bench.clock.step_seconds(3_600);
+    bench.ticks(300);
+    let now = bench.clock.wall();
+    bench.broker.borrow_mut().produce(Q, now, Bytes::from_static(ARM));
+    bench.ticks(50);
+    assert_eq!(bench.broker.borrow().committed.get(&Q), Some(&Position(1)));
+}
+
+/// The disarm opened the gate, its transaction was aborted, and the timer fired before it was read
+/// again.
+#[test]
+fn a_gate_that_aborted_commands_have_opened_closes_again() {
+    let mut bench = Bench::new();
+    bench.own();
+    bench.arm("a", "email", "PT1S");
+    bench.ticks(30);
+    let mut next = Bench::on(&bench.broker, &bench.clock);
+    bench.clock.advance(Duration::from_secs(2));
+    next.send(r#"{"run":"r","correlation_id":"b","disarm":{"timer_id":"a"}}"#);
+    next.send("no command");
+    bench.broker.borrow_mut().refusing.insert(Destination::DeadLetter);
+    next.own();
+    next.ticks(200);
+    bench.broker.borrow_mut().refusing.clear();
+    next.ticks(800);
+    assert_eq!(next.fired(), Vec::<String>::new());
+    assert_eq!(bench.broker.borrow().committed.get(&P), Some(&Position(3)));
+}

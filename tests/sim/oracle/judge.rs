@@ -1,0 +1,229 @@
+//! What a command leads to, by the oracle's own reading of the documents.
+//!
+//! Owns [`verdicts`]: what may be answered, and [`apply`]: what is promised from then on. Never calls the core. Where the
+//! outcome depends on the clock of the process that took the command, it says all that are right; what was done decides.
+
+use punctual::timer::kind::PastDue;
+
+use super::{Armed, End, Home, RunName, TimerName, Waiting};
+use crate::client::{ArmAsk, Ask, KindAsk, Spec, WhenAsk};
+use crate::setting::{HORIZON_DAYS, KINDS, KindRow, SKEW_MAX, kinds_of};
+use crate::sim::Millis;
+
+const DAY: i64 = 86_400_000;
+/// An instant below this looks like seconds.
+const SECONDS_BELOW: i64 = 100_000_000_000;
+
+/// What comes of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Armed {
+        due: i64,
+        kind: u32,
+        replaced: bool,
+    },
+    AlreadyArmed {
+        generation: u64,
+    },
+    Disarmed {
+        generation: u64,
+    },
+    NotFound,
+    Changed {
+        generation: u64,
+    },
+    /// The run's timers are gone; whether it was sealed, and until when.
+    Swept {
+        sealed_until: Option<i64>,
+    },
+    Sealed,
+    Skipped,
+    Rejected {
+        reason: &'static str,
+    },
+}
+
+/// When a command is judged, in milliseconds since 1970: its record's timestamp, and the least and the most that the clock of
+/// the process may have said.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct When {
+    pub(crate) recorded: i64,
+    pub(crate) low: i64,
+    pub(crate) high: i64,
+    pub(crate) is_old: bool,
+    /// Its due was resolved where it was forwarded.
+    pub(crate) is_forwarded: bool,
+    /// When the command was there.
+    pub(crate) sent: Millis,
+}
+
+/// Returns everything that may come of a command, the likeliest first.
+pub(crate) fn verdicts(home: &Home, spec: &Spec, when: &When) -> Vec<Verdict> {
+    let mut found: Vec<Verdict> = Vec::new();
+    for now in instants(home, spec, when) {
+        let time = when.recorded.min(now);
+        for sealed_until in seals(home, &run_of(spec), when) {
+            let verdict = verdict(home, spec, when, now, sealed_until.is_some_and(|until| time < until));
+            if !found.contains(&verdict) {
+                found.push(verdict);
+            }
+        }
+    }
+    found
+}
+
+/// Returns the instants that the clock may have said, one between any two at which the outcome changes.
+fn instants(home: &Home, spec: &Spec, when: &When) -> Vec<i64> {
+    let mut instants = vec![when.high, when.low, when.recorded, when.recorded - SKEW_MAX];
+    if let Some(until) = home.runs.get(&run_of(spec)).and_then(|run| run.sealed_until) {
+        instants.extend([until, until - 1]);
+    }
+    if let Ask::Arm(arm) = &spec.ask
+        && let Ok(due) = resolve(arm.when, when.recorded, when.high)
+    {
+        instants.extend([due, due - 1]);
+    }
+    instants.retain(|instant| (when.low..=when.high).contains(instant));
+    instants
+}
+
+/// Returns the seals that the run may have: one that has ended by the clock of the process may be gone or not.
+fn seals(home: &Home, run: &RunName, when: &When) -> Vec<Option<i64>> {
+    match home.runs.get(run).and_then(|run| run.sealed_until) {
+        None => vec![None],
+        Some(until) if until <= when.high => vec![Some(until), None],
+        Some(until) => vec![Some(until)],
+    }
+}
+
+fn verdict(home: &Home, spec: &Spec, when: &When, now: i64, is_sealed: bool) -> Verdict {
+    match &spec.ask {
+        Ask::Garbage(_) => Verdict::Rejected { reason: "unreadable" },
+        Ask::Arm(arm) => arm_verdict(home, spec, arm, when, now, is_sealed),
+        Ask::Disarm { id, generation } => match home.timers.get(&name_of(spec, id)) {
+            None => Verdict::NotFound,
+            Some(timer) if generation.is_some_and(|wanted| wanted != timer.generation) => {
+                Verdict::Changed { generation: timer.generation }
+            }
+            Some(timer) => Verdict::Disarmed { generation: timer.generation },
+        },
+        Ask::DisarmRun => Verdict::Swept { sealed_until: None },
+        Ask::SealRun { retention } => {
+            let until = retention.map_or(i64::MAX, |retention| when.recorded.min(now) + retention);
+            Verdict::Swept { sealed_until: Some(until) }
+        }
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "all of it decides")]
+fn arm_verdict(home: &Home, spec: &Spec, arm: &ArmAsk, when: &When, now: i64, is_sealed: bool) -> Verdict {
+    let rejected = |reason| Verdict::Rejected { reason };
+    let Some((number, kind)) = kind_of(arm.kind, when.is_old) else { return rejected("unknown_kind") };
+    let now_there = if when.is_forwarded { when.recorded } else { now };
+    let due = match resolve(arm.when, when.recorded, now_there) {
+        Ok(due) => due,
+        Err(reason) => return rejected(reason),
+    };
+    let armed = when.recorded.min(now);
+    if due - armed > i64::try_from(HORIZON_DAYS).expect("few") * DAY {
+        return rejected("beyond_horizon");
+    }
+    if !arm.outbox.is_empty() && kind.is_some_and(|kind| !kind.has_outbox) {
+        return rejected("no_outbox");
+    }
+    if arm.headers.iter().any(|header| header.key.starts_with("ce_")) {
+        return rejected("reserved_header");
+    }
+    let past_due = kind.filter(|_| due <= armed).map_or(PastDue::Fire, |kind| kind.past_due);
+    if past_due == PastDue::Reject {
+        return rejected("past_due");
+    }
+    if is_sealed {
+        return Verdict::Sealed;
+    }
+    let before = home.timers.get(&name_of(spec, &arm.id));
+    if let Some(timer) = before.filter(|_| !arm.is_replacing) {
+        return Verdict::AlreadyArmed { generation: timer.generation };
+    }
+    if past_due == PastDue::Skip {
+        return Verdict::Skipped;
+    }
+    Verdict::Armed { due, kind: number, replaced: before.is_some() }
+}
+
+/// Returns the due.
+pub(crate) fn resolve(ask: WhenAsk, recorded: i64, now: i64) -> Result<i64, &'static str> {
+    match ask {
+        WhenAsk::At(at) if at < SECONDS_BELOW => Err("due_in_seconds"),
+        WhenAsk::At(at) => Ok(at),
+        WhenAsk::After(after) if after <= 0 => Err("invalid_duration"),
+        WhenAsk::After(_) if recorded - now > SKEW_MAX => Err("timestamp_ahead"),
+        WhenAsk::After(after) => Ok(recorded + after),
+    }
+}
+
+/// Returns the kind's number, and the kind if the release knows it; `None` if it is named and not known.
+fn kind_of(ask: KindAsk, is_old: bool) -> Option<(u32, Option<&'static KindRow>)> {
+    let known = |find: &dyn Fn(&KindRow) -> bool| kinds_of(is_old).find(|kind| find(kind));
+    match ask {
+        KindAsk::Number(number) => Some((number, known(&|kind| kind.number == number))),
+        KindAsk::Name(name) => known(&|kind| kind.name == name).map(|kind| (kind.number, Some(kind))),
+    }
+}
+
+/// Takes what came of a command into the promise. Returns the generation that it gave.
+pub(crate) fn apply(home: &mut Home, spec: &Spec, when: &When, verdict: &Verdict) -> Option<u64> {
+    let generation = home.next_generation;
+    match (verdict, &spec.ask) {
+        (Verdict::Armed { due, kind, .. }, Ask::Arm(arm)) => {
+            home.next_generation += 1;
+            let at = (when.recorded.min(when.low), when.recorded.min(when.high));
+            let timer = Armed { generation, due: *due, kind: *kind, at, ask: (**arm).clone(), sent: when.sent };
+            home.put(name_of(spec, &arm.id), timer);
+            Some(generation)
+        }
+        (Verdict::Disarmed { .. }, Ask::Disarm { id, .. }) => {
+            home.end(&name_of(spec, id), End::Disarmed);
+            None
+        }
+        (Verdict::Swept { sealed_until }, _) => {
+            home.next_generation += 1;
+            sweep(home, spec, *sealed_until);
+            None
+        }
+        (_, Ask::DisarmRun | Ask::SealRun { .. }) => {
+            home.next_generation += 1;
+            None
+        }
+        (_, _) => None,
+    }
+}
+
+fn sweep(home: &mut Home, spec: &Spec, sealed_until: Option<i64>) {
+    let run = run_of(spec);
+    let names: Vec<TimerName> = home.timers.keys().filter(|name| name.0 == run).cloned().collect();
+    for name in &names {
+        home.end(name, End::Swept);
+    }
+    let model = home.runs.entry(run).or_default();
+    model.waiting.push(Waiting {
+        correlation: spec.correlation.clone(),
+        is_seal: matches!(spec.ask, Ask::SealRun { .. }),
+        removed: names.len() as u64,
+    });
+    // Sealing again never shortens a seal.
+    model.sealed_until = model.sealed_until.max(sealed_until);
+}
+
+pub(crate) fn run_of(spec: &Spec) -> RunName {
+    (spec.tenant.to_owned(), spec.run.clone())
+}
+
+fn name_of(spec: &Spec, id: &str) -> TimerName {
+    (run_of(spec), id.to_owned())
+}
+
+/// Returns the name of a kind, as fired records carry it.
+pub(crate) fn kind_name(number: u32) -> Option<&'static str> {
+    KINDS.iter().find(|kind| kind.number == number).map(|kind| kind.name)
+}

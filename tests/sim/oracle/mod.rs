@@ -1,0 +1,211 @@
+//! What a client was promised, and whether it came so.
+//!
+//! ```text
+//!   committed transaction ──▶ parts ──▶ commands applied to a plain map ──▶ expected answers, letters, forwards
+//!                                │                                                        │ compared
+//!                                └──▶ answers, letters, forwards, fired events, changelog ┘
+//! ```
+//!
+//! Owns a plain map of timers and a sorted list of their dues for each partition, fed with the commands in the order in
+//! which they stand on the partition. Never calls the core: it judges commands by its own reading of the documents.
+//! Keeps: it looks at each transaction when it is decided, so that the first wrong one is the one that is named.
+
+pub(crate) mod judge;
+pub(crate) mod parts;
+pub(crate) mod settle;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use punctual::log::Destination;
+use punctual::position::Partition;
+
+use crate::broker::transactions::Decision;
+use crate::client::ArmAsk;
+use crate::sim::{Millis, Sim, Violation};
+
+/// `tenant`, `run`.
+pub(crate) type RunName = (String, String);
+/// `run`, `timer id`.
+pub(crate) type TimerName = (RunName, String);
+
+/// A timer that is armed.
+#[derive(Clone, Debug)]
+pub(crate) struct Armed {
+    pub(crate) generation: u64,
+    /// In milliseconds since 1970.
+    pub(crate) due: i64,
+    pub(crate) kind: u32,
+    /// The time of arming: between these, by the clock of the process that took it.
+    pub(crate) at: (i64, i64),
+    pub(crate) ask: ArmAsk,
+    /// When the command was there.
+    pub(crate) sent: Millis,
+}
+
+/// What is known of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RunModel {
+    /// When its seal ends, in milliseconds since 1970; `i64::MAX` is never.
+    pub(crate) sealed_until: Option<i64>,
+    /// Who waits for the number of timers removed.
+    pub(crate) waiting: Vec<Waiting>,
+}
+
+/// A command on a whole run that is not answered yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) correlation: Option<String>,
+    pub(crate) is_seal: bool,
+    /// How many timers it removed.
+    pub(crate) removed: u64,
+}
+
+/// How a timer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Fired,
+    Disarmed,
+    Replaced,
+    Swept,
+}
+
+/// One partition, as it is promised.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Home {
+    /// The next command.
+    pub(crate) position: i64,
+    pub(crate) next_generation: u64,
+    pub(crate) timers: BTreeMap<TimerName, Armed>,
+    pub(crate) dues: BTreeSet<(i64, TimerName)>,
+    pub(crate) runs: BTreeMap<RunName, RunModel>,
+    /// The process whose barrier was the last.
+    pub(crate) owner: u64,
+    /// Where that barrier stands.
+    pub(crate) barrier: i64,
+    /// Per partition that was added to the command topic: the offset behind its last command that was forwarded here.
+    pub(crate) came: BTreeMap<Partition, i64>,
+    /// How timers ended, by name and generation.
+    pub(crate) ended: BTreeMap<(TimerName, u64), End>,
+}
+
+impl Home {
+    pub(crate) fn put(&mut self, name: TimerName, timer: Armed) {
+        self.end(&name, End::Replaced);
+        self.dues.insert((timer.due, name.clone()));
+        self.timers.insert(name, timer);
+    }
+
+    pub(crate) fn end(&mut self, name: &TimerName, end: End) -> Option<Armed> {
+        let timer = self.timers.remove(name)?;
+        self.dues.remove(&(timer.due, name.clone()));
+        self.ended.insert((name.clone(), timer.generation), end);
+        Some(timer)
+    }
+}
+
+/// A process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Process {
+    pub(crate) pod: usize,
+    pub(crate) is_old: bool,
+}
+
+/// How much was looked at, so that a run that checks nothing is noticed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) transactions: u64,
+    pub(crate) commands: u64,
+    pub(crate) fired: u64,
+    pub(crate) answers: u64,
+    pub(crate) letters: u64,
+    pub(crate) forwards: u64,
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.transactions += other.transactions;
+        self.commands += other.commands;
+        self.fired += other.fired;
+        self.answers += other.answers;
+        self.letters += other.letters;
+        self.forwards += other.forwards;
+    }
+}
+
+pub(crate) struct Oracle {
+    pub(crate) homes: BTreeMap<Partition, Home>,
+    pub(crate) processes: BTreeMap<u64, Process>,
+    /// Where the commands ended when a process was given a partition.
+    pub(crate) gates: BTreeMap<(u64, Partition), i64>,
+    /// Until when answers may be missing, because their topic refused them.
+    pub(crate) answers_missing_until: Millis,
+    pub(crate) counts: Counts,
+    /// Longest lateness since the trouble ended.
+    pub(crate) lateness_max: Millis,
+    incarnations: u64,
+}
+
+impl Oracle {
+    pub(crate) fn new(partitions: u32) -> Self {
+        let home = |number| (Partition(number), Home { next_generation: 1, ..Home::default() });
+        Self {
+            homes: (0..partitions).map(home).collect(),
+            processes: BTreeMap::new(),
+            gates: BTreeMap::new(),
+            answers_missing_until: -1,
+            counts: Counts::default(),
+            lateness_max: 0,
+            incarnations: 0,
+        }
+    }
+
+    pub(crate) fn next_incarnation(&mut self) -> u64 {
+        self.incarnations += 1;
+        self.incarnations
+    }
+
+    pub(crate) fn started(&mut self, incarnation: u64, pod: usize, is_old: bool) {
+        self.processes.insert(incarnation, Process { pod, is_old });
+    }
+
+    /// A process was given partitions: what stands on them now is applied before it fires.
+    pub(crate) fn assigned(&mut self, sim: &Sim, incarnation: u64, partitions: &[Partition]) {
+        for partition in partitions {
+            let end = sim.broker.borrow().log((Destination::Arm, *partition)).end;
+            self.gates.insert((incarnation, *partition), end);
+        }
+    }
+
+    /// Looks at a committed transaction.
+    ///
+    /// # Errors
+    /// The first invariant that it breaks.
+    pub(crate) fn judge(&mut self, sim: &Sim, decision: &Decision) -> Result<(), Violation> {
+        if decision.owner == 0 {
+            return Ok(());
+        }
+        self.counts.transactions += 1;
+        sim.note(|| format!("process {}: committed {}", decision.owner, shown(decision)));
+        settle::settle(self, sim, decision)
+    }
+
+    /// Returns the earliest due of a timer that can fire.
+    pub(crate) fn first_due(&self, fires: impl Fn(u32) -> bool) -> Option<(Partition, i64, TimerName)> {
+        let of_home = |(partition, home): (&Partition, &Home)| {
+            let mut dues = home.dues.iter();
+            let due = dues.find(|(_, name)| fires(home.timers[name].kind))?;
+            Some((*partition, due.0, due.1.clone()))
+        };
+        self.homes.iter().filter_map(of_home).min_by_key(|(_, due, _)| *due)
+    }
+}
+
+fn shown(decision: &Decision) -> String {
+    let records = decision.records.iter().map(|((topic, partition), offset, data)| {
+        let value = data.value.as_ref().map_or("null".to_owned(), |value: &Bytes| format!("{} bytes", value.len()));
+        format!("{topic} [{partition}] {offset}: {value}")
+    });
+    let records: Vec<String> = records.collect();
+    format!("{}; positions {:?}", records.join(", "), decision.positions)
+}
