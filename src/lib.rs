@@ -2,6 +2,7 @@
 //!
 //! The modules stand in the order of their layers; each names itself and lower ones only (`tests/tidy.rs`).
 
+pub mod planted;
 pub mod position;
 pub mod time;
 

@@ -14,7 +14,7 @@ use source::{Source, at_line, body_of, find_words, is_word_char, leading_word, s
 
 /// The modules of the crate, lowest layer first. A module names its own layer and lower ones only.
 const LAYERS: &[&[&str]] = &[
-    &["position", "time"],
+    &["planted", "position", "time"],
     &["timer"],
     &["wire"],
     &["log", "store"],

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::{Batch, RunChange, StoreHeader, TimerChange};
+use crate::planted::{Bug, is_on};
 use crate::time::Timestamp;
 use crate::timer::identity::{RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
@@ -111,7 +112,9 @@ impl Edits {
     fn link(&mut self, timer: Box<Timer>) {
         let (kind, place) = (timer.kind, timer.due_key());
         self.count(&timer.key, kind, 1);
-        if let Some(cursor) = self.cursors.get_mut(&kind) {
+        if let Some(cursor) = self.cursors.get_mut(&kind)
+            && !is_on(Bug::CursorNotRewound)
+        {
             *cursor = place.min(*cursor);
         }
         let displaced = self.places.insert((kind, place), timer.key.clone());
@@ -160,7 +163,7 @@ impl Edits {
     pub(super) fn batch(&self, header: &StoreHeader) -> Batch {
         let timer = |(key, edit): (&TimerKey, &TimerEdit)| TimerChange {
             key: key.clone(),
-            before: edit.before,
+            before: edit.before.filter(|_| edit.after.is_none() || !is_on(Bug::ReplacedRowKept)),
             after: edit.after.as_deref().map(|timer| (timer.located(), encode_timer(timer))),
         };
         let run = |(run, edit): (&RunKey, &RunEdit)| RunChange {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::rules::Rules;
 use super::{Phase, Task, emit};
 use crate::log::{Emission, InputRecord};
+use crate::planted::{Bug, is_on};
 use crate::position::Position;
 use crate::store::{Store, StoreError};
 use crate::time::Timestamp;
@@ -106,7 +107,7 @@ impl<S: Store> Task<S> {
             next_generation: self.open.generation,
         };
         let home = partition_of(command.action.run(), rules.partitions);
-        if home != self.partition {
+        if home != self.partition && !is_on(Bug::StrayApplied) {
             match forwarded(record, command, &context, rules) {
                 Ok(emission) => {
                     self.tally.forwarded += 1;
@@ -250,6 +251,7 @@ fn forwarded(
     let mut command = command.clone();
     if let Action::Arm(arm) = &mut command.action
         && let When::AfterMillis(_) = arm.when
+        && !is_on(Bug::ForwardedAfresh)
     {
         arm.when = When::At(resolve_due(arm.when, context)?);
     }

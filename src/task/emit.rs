@@ -3,10 +3,13 @@
 //! Owns the place, key and headers of every record that a task sends. Never sends one.
 //! Keeps: payloads and user headers pass byte-exact.
 
+use std::iter;
+
 use bytes::Bytes;
 
 use super::rules::Rules;
 use crate::log::{Destination, Emission, InputRecord};
+use crate::planted::{Bug, is_on};
 use crate::position::Partition;
 use crate::store::Batch;
 use crate::timer::command::{Command, Encoding};
@@ -31,7 +34,8 @@ pub(super) fn fired(event: &FiredEvent, rules: &Rules) -> Vec<Emission> {
         headers: wire::fired::headers(event, &name, &rules.source),
         timestamp: None,
     });
-    for record in &event.timer.outbox {
+    let times = if is_on(Bug::OutboxTwice) { 2 } else { 1 };
+    for record in event.timer.outbox.iter().flat_map(|record| iter::repeat_n(record, times)) {
         emissions.push(Emission {
             to: Destination::Outbox(kind),
             partition: None,
@@ -71,7 +75,7 @@ pub(super) fn forward(record: &InputRecord, command: &Command, home: Partition) 
         key: Some(Bytes::from(command.action.run().to_string())),
         value: Some(wire::command::encode(command, encoding)),
         headers,
-        timestamp: record.timestamp,
+        timestamp: record.timestamp.filter(|_| !is_on(Bug::ForwardedAfresh)),
     }
 }
 
@@ -102,6 +106,9 @@ pub(super) fn changes(partition: Partition, batch: &Batch) -> Vec<Emission> {
     for change in &batch.timers {
         let body = change.after.as_ref().map(|(_, body)| body.clone());
         assert!(body.is_some() || change.before.is_some(), "INV-NET-1: a batch has net changes only");
+        if body.is_none() && is_on(Bug::TombstoneLeftOut) {
+            continue;
+        }
         emissions.push(changelog(partition, &StateKey::Timer(change.key.clone()), body));
     }
     for change in &batch.runs {

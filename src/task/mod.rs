@@ -31,6 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use crate::log::{Emission, TopicIds};
+use crate::planted::{Bug, is_on};
 use crate::position::{Partition, Position};
 use crate::store::overlay::Overlay;
 use crate::store::{Store, StoreError};
@@ -231,7 +232,9 @@ impl<S: Store> Task<S> {
         match &mutation {
             Mutation::Put { timer, previous } => {
                 // A cached wake only ever moves earlier here; one that may have moved later is looked up again.
-                if let Some(wake) = self.wakes.get_mut(&timer.kind) {
+                if let Some(wake) = self.wakes.get_mut(&timer.kind)
+                    && !is_on(Bug::WakeForgetsEarlierArm)
+                {
                     *wake = earlier(*wake, Some(timer.wake));
                 }
                 if let Some(previous) = previous {

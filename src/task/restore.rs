@@ -11,6 +11,7 @@ use super::watch::Watch;
 use super::{Phase, Reached, Task, emit};
 use crate::log::places::Places;
 use crate::log::{ChangelogBatch, ChangelogRecord, Emission, Extent, FencingPosition, TopicIds};
+use crate::planted::{Bug, is_on};
 use crate::position::Position;
 use crate::store::{Store, StoreError};
 use crate::time::Timestamp;
@@ -166,7 +167,7 @@ impl<S: Store> Task<S> {
             // A batch that was on its way when the restore ended.
             return Ok(Restored::NotYet);
         };
-        let mut is_complete = batch.position >= restore.until;
+        let mut is_complete = batch.position >= restore.until || is_on(Bug::RestoreEndsEarly);
         for record in &batch.records {
             assert!(record.offset.next() <= batch.position, "a batch ends behind its records");
             if record.offset.next() <= restore.reached {
@@ -218,6 +219,7 @@ impl<S: Store> Task<S> {
                 );
             }
             Some(position) if position < extent.start => (extent.start, extent.start.0.abs_diff(position.0)),
+            Some(_) if is_on(Bug::PositionFromGroup) => (fencing.position.max(extent.start), 0),
             Some(position) => (position, 0),
             None if fencing.committed && fencing.position > extent.start => {
                 return Restored::Contradiction(
@@ -229,7 +231,8 @@ impl<S: Store> Task<S> {
         // What the changelog holds is what was committed; a new position is written with the next transaction.
         self.open.position = Some(position);
         self.committed = Reached { position: restore.meta_position, ..self.open.clone() };
-        self.phase = Phase::CatchingUp { target: extent.end };
+        let target = if is_on(Bug::GateOpenAtOnce) { position } else { extent.end };
+        self.phase = Phase::CatchingUp { target };
         Restored::From { position, lost }
     }
 
@@ -265,7 +268,12 @@ impl<S: Store> Task<S> {
             StateKey::Run(run) => {
                 let previous = self.overlay.run(&run)?;
                 match record.value.as_deref().map(wire::state::decode_run) {
-                    Some(Ok(state)) => self.fold(Mutation::Run { run, previous, state }),
+                    Some(Ok(mut state)) => {
+                        if is_on(Bug::SealNotRestored) {
+                            state.seal = None;
+                        }
+                        self.fold(Mutation::Run { run, previous, state });
+                    }
                     Some(Err(_)) => restore.undecodable += 1,
                     None => self.fold(Mutation::Run { run, previous, state: RunState::default() }),
                 }
@@ -275,14 +283,18 @@ impl<S: Store> Task<S> {
                 restore.is_meta_unreadable = meta.is_none();
                 if let Some(meta) = meta {
                     restore.meta_position = Some(meta.input_position);
-                    self.open.generation = self.open.generation.max(meta.next_generation);
-                    self.open.forwarders = meta.forwarders;
+                    if !is_on(Bug::GenerationNotRestored) {
+                        self.open.generation = self.open.generation.max(meta.next_generation);
+                    }
+                    if !is_on(Bug::ForwardersNotRestored) {
+                        self.open.forwarders = meta.forwarders;
+                    }
                 } else {
                     restore.undecodable += 1;
                 }
             }
             StateKey::Barrier => match record.value.as_deref().map(Barrier::decode) {
-                Some(Ok(barrier)) => return Ok(barrier.nonce == restore.nonce),
+                Some(Ok(barrier)) => return Ok(barrier.nonce == restore.nonce || is_on(Bug::AnyBarrierEndsRestore)),
                 Some(Err(_)) | None => restore.undecodable += 1,
             },
         }

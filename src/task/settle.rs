@@ -16,6 +16,7 @@ use super::tally::Tally;
 use super::{Phase, Reached, Task, emit};
 use crate::log::Emission;
 use crate::log::places::Places;
+use crate::planted::{Bug, is_on};
 use crate::position::Position;
 use crate::store::{Batch, Store, StoreError};
 use crate::time::Timestamp;
@@ -50,11 +51,21 @@ impl<S: Store> Task<S> {
         let mut records = emit::changes(self.partition, &batch);
         records.append(&mut self.mended(&batch)?);
         let is_meta_overwritten = self.overwritten.contains(&StateKey::Meta.encode());
-        if (self.open != self.committed || is_meta_overwritten) && self.has_changelog() {
+        let is_meta_due = (self.open != self.committed || is_meta_overwritten) && !is_on(Bug::MetaLeftOut);
+        let is_meta_due = is_meta_due && !(is_on(Bug::MetaOnlyWithRows) && records.is_empty());
+        if is_meta_due && self.has_changelog() {
             records.push(emit::meta(self.partition, &self.open.meta(self.fencing_position)));
         }
         let sent = u64::try_from(records.len()).expect("records in memory are counted by 64 bits");
-        records.append(&mut self.emissions);
+        if is_on(Bug::RecordsKeptOnAbort) {
+            records.extend_from_slice(&self.emissions);
+        } else {
+            records.append(&mut self.emissions);
+        }
+        if is_on(Bug::StoreBeforeCommit) {
+            let _written = self.overlay.commit(batch);
+            batch = self.overlay.batch();
+        }
         self.in_flight = Some(InFlight { batch, sent, mended: self.overwritten.clone() });
         Ok((records, std::mem::take(&mut self.tally)))
     }
@@ -83,19 +94,31 @@ impl<S: Store> Task<S> {
         self.watch.committed(places, sent);
         self.overwritten.retain(|key| !mended.contains(key));
         self.unsettled_target = None;
+        if is_on(Bug::RecordsKeptOnAbort) {
+            self.emissions.clear();
+        }
         Ok(())
     }
 
     /// Drops the open transaction, as if nothing had been taken, and returns where commands are to be read again.
     pub fn dropped(&mut self) -> Position {
         self.in_flight = None;
-        self.emissions.clear();
+        if !is_on(Bug::RecordsKeptOnAbort) {
+            self.emissions.clear();
+        }
         self.tally = Tally::default();
-        self.overlay.clear();
-        self.wakes.clear();
-        self.open = self.committed.clone();
+        if !is_on(Bug::OverlayKeptOnAbort) {
+            self.overlay.clear();
+        }
+        if !is_on(Bug::WakesKeptOnAbort) {
+            self.wakes.clear();
+        }
+        if !is_on(Bug::PositionKeptOnAbort) {
+            self.open = self.committed.clone();
+        }
         if let Some(target) = self.unsettled_target.take()
             && self.phase == Phase::Running
+            && !is_on(Bug::GateKeptOpenOnAbort)
         {
             // Commands that opened the gate are to be read again; until then a disarm among them is not in force.
             self.phase = Phase::CatchingUp { target };
@@ -110,8 +133,13 @@ impl<S: Store> Task<S> {
 
     /// Drops the open transaction and goes back to joining: what the log holds is not known, so it is read again.
     pub fn reload(&mut self) {
-        let position = self.dropped();
-        self.fencing_position = position;
+        if is_on(Bug::OverlayKeptOnUnknown) {
+            self.in_flight = None;
+            self.open = self.committed.clone();
+        } else {
+            self.dropped();
+        }
+        self.fencing_position = self.position();
         self.phase = Phase::Joining;
     }
 
@@ -120,7 +148,7 @@ impl<S: Store> Task<S> {
     /// # Errors
     /// When the store cannot be written.
     pub fn flush(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        let is_level = self.takes_commands() && !self.is_dirty();
+        let is_level = self.takes_commands() && (!self.is_dirty() || is_on(Bug::FlushWritesOpenChanges));
         if is_level {
             // A quiet partition stays young: its owner knows that nobody else writes its changelog.
             let mut batch = self.overlay.batch();

@@ -14,6 +14,7 @@
 use std::time::Duration;
 
 use super::{Clock, Timestamp};
+use crate::planted::{Bug, is_on};
 
 /// What the guard makes of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,7 @@ impl ClockGuard {
         let difference = difference_ms(wall, clock.boot());
         let believed = self.believed_difference_ms.unwrap_or(difference);
         let jump = Duration::from_millis(difference.saturating_sub(believed).max(0).unsigned_abs());
-        if jump > self.step_max {
+        if jump > self.step_max && !is_on(Bug::ClockGuardOff) {
             return Reading::Held { wall, jump };
         }
         self.believed_difference_ms = Some(difference);

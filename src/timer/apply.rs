@@ -12,6 +12,7 @@ use super::model::{Generation, Header, Located, Timer};
 use super::outcome::{Answer, Mutation, Outcome, Reason, Rejection, Verdict};
 use super::sweep;
 use super::view::View;
+use crate::planted::{Bug, is_on};
 use crate::time::Timestamp;
 
 /// What a command is judged by, beside the state.
@@ -104,7 +105,8 @@ fn resolve(arm: &Arm, context: &Context<'_>) -> Result<Resolved, Rejection> {
         return Err(Rejection::new(Reason::BeyondHorizon, detail));
     }
     check_size(arm, kind, context.limits)?;
-    let past_due = if due <= armed { kind.map_or(PastDue::Fire, |kind| kind.past_due) } else { PastDue::Fire };
+    let judged_at = if is_on(Bug::PastDueFromOurClock) { context.now } else { armed };
+    let past_due = if due <= judged_at { kind.map_or(PastDue::Fire, |kind| kind.past_due) } else { PastDue::Fire };
     match past_due {
         PastDue::Fire => Ok(Resolved { kind: number, due, armed, skip: false }),
         PastDue::Skip => Ok(Resolved { kind: number, due, armed, skip: true }),
@@ -168,7 +170,8 @@ pub fn resolve_due(when: When, context: &Context<'_>) -> Result<Timestamp, Rejec
                 );
                 return Err(Rejection::new(Reason::TimestampAhead, detail));
             }
-            recorded.checked_add_millis(after).ok_or_else(|| {
+            let from = if is_on(Bug::AfterFromOurClock) { context.now } else { recorded };
+            from.checked_add_millis(after).ok_or_else(|| {
                 let detail = format!("after is {after} ms, which ends beyond the year 9999");
                 Rejection::new(Reason::InvalidDuration, detail)
             })
@@ -236,13 +239,18 @@ fn arm_resolved<V: View>(
     }
     let previous = view.locate(&arm.key)?;
     let live = previous.filter(|located| !run.swept(located.at.generation));
-    if let (Some(located), OnConflict::Keep) = (live, arm.on_conflict) {
+    if let (Some(located), OnConflict::Keep) = (live, arm.on_conflict)
+        && !is_on(Bug::KeepReplaces)
+    {
         return Ok(Verdict::AlreadyArmed { generation: located.at.generation });
     }
     if resolved.skip {
         return Ok(Verdict::Skipped);
     }
-    let timer = timer_of(arm, resolved, context.next_generation);
+    let mut timer = timer_of(arm, resolved, context.next_generation);
+    if is_on(Bug::GenerationPerTimer) {
+        timer.generation = Generation(previous.map_or(0, |located| located.at.generation.0) + 1);
+    }
     let (generation, due) = (timer.generation, timer.due);
     if previous.is_some() && live.is_none() {
         // The row was already gone for everybody; the sweep will not find it any more, so it is counted here.
@@ -281,7 +289,7 @@ fn disarm<V: View>(
         return Ok(Verdict::NotFound);
     };
     let armed = located.at.generation;
-    if generation.is_some_and(|wanted| wanted != armed) {
+    if generation.is_some_and(|wanted| wanted != armed) && !is_on(Bug::DisarmIgnoresGeneration) {
         return Ok(Verdict::Changed { generation: armed });
     }
     outcome.mutations.push(Mutation::Remove { key: key.clone(), previous: located });

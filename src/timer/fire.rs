@@ -11,10 +11,11 @@ use std::time::Duration;
 use super::budget::Tick;
 use super::identity::RunKey;
 use super::kind::KindNumber;
-use super::model::{DueKey, Timer};
+use super::model::{DueKey, Generation, Timer};
 use super::outcome::{FiredEvent, Mutation, Outcome};
 use super::sweep;
 use super::view::{DueRow, View};
+use crate::planted::{Bug, is_on};
 use crate::time::Timestamp;
 
 /// Most rows read at once.
@@ -51,6 +52,10 @@ pub fn fire_due<V: View>(
         let mut pass = Pass { view, kind: *kind, now, stuck: false, advance: None, swept: &mut swept };
         if !pass.run(tick, elapsed, &mut outcome, &mut report)? {
             report.unfinished.push(*kind);
+        }
+        if is_on(Bug::CursorPassesBudget) {
+            pass.advance =
+                Some(DueKey { wake: Timestamp::from_millis(now.as_millis() + 1), generation: Generation(0) });
         }
         if let Some(to) = pass.advance {
             outcome.mutations.push(Mutation::Advance { kind: *kind, to });
@@ -123,17 +128,19 @@ impl<V: View> Pass<'_, V> {
         } else {
             false
         };
-        if !self.stuck {
+        if !self.stuck || is_on(Bug::CursorPassesUndecodable) {
             self.advance = Some(place.next());
         }
-        if is_swept {
+        if is_swept && !is_on(Bug::SweptFires) {
             // Removed here, so that the swept rows of a large run hide nothing behind them for longer than one look.
             outcome.mutations.push(Mutation::Remove { key: timer.key.clone(), previous: timer.located() });
             *self.swept.entry(timer.key.run).or_insert(0) += 1;
             return Ok(());
         }
         tick.charge_fire(self.kind, emitted_bytes(&timer));
-        outcome.mutations.push(Mutation::Remove { key: timer.key.clone(), previous: timer.located() });
+        if !is_on(Bug::FiredRowKept) {
+            outcome.mutations.push(Mutation::Remove { key: timer.key.clone(), previous: timer.located() });
+        }
         let attempt = timer.attempt.saturating_add(1);
         outcome.fired.push(FiredEvent { timer, attempt, fired: self.now });
         Ok(())

@@ -17,6 +17,7 @@ use super::identity::RunKey;
 use super::model::{Generation, RunState, SWEEP_REPLIES_MAX, Seal, Sweep, SweepReply};
 use super::outcome::{Answer, Mutation, Outcome, Reason, Rejection, Verdict};
 use super::view::View;
+use crate::planted::{Bug, is_on};
 use crate::time::Timestamp;
 
 /// Most rows removed within the command itself; a larger run is worked off in slices.
@@ -141,7 +142,7 @@ fn remove_slice<V: View>(
         removed.is_last = page.len() < rows_max;
         for (key, located) in page {
             after = Some(key.id.clone());
-            if located.at.generation < below {
+            if located.at.generation < below || is_on(Bug::SweepTakesNewer) {
                 outcome.mutations.push(Mutation::Remove { key, previous: located });
                 removed.rows += 1;
             }

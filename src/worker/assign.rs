@@ -12,6 +12,7 @@ use super::settle::COMMIT_BOUND;
 use super::{Seat, Worker, WorkerError};
 use crate::log::places::Places;
 use crate::log::{CommitOutcome, Log, LogError, Transaction};
+use crate::planted::{Bug, is_on};
 use crate::position::{Partition, Position};
 use crate::store::{Store, StoreError, Stores};
 use crate::task::restore::{InputAtJoin, RestoreStart};
@@ -53,7 +54,9 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         if !self.is_rebuild_due {
             self.settle()?;
         }
-        self.vacate(partitions);
+        if !is_on(Bug::RevokedTaskKept) {
+            self.vacate(partitions);
+        }
         self.log.release(partitions)?;
         self.observer.joined();
         Ok(())
@@ -264,7 +267,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         let age = header.level_at.map(|level_at| self.now.since(level_at));
         let reason = if header.partition.is_some_and(|of| of != partition) {
             "it belongs to another partition"
-        } else if age.is_some_and(|age| age > self.settings.store_age_max) {
+        } else if age.is_some_and(|age| age > self.settings.store_age_max) && !is_on(Bug::AgeCheckLeftOut) {
             "it is so old that tombstones may be gone from the changelog"
         } else if header.undecodable > 0 {
             "records of the changelog could not be decoded when it was built"

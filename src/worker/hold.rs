@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::log::Destination;
+use crate::planted::{Bug, is_on};
 use crate::timer::kind::KindNumber;
 
 const HOLD_FIRST: Duration = Duration::from_secs(1);
@@ -83,7 +84,7 @@ impl Holds {
 
     /// Returns whether the kind may fire.
     pub(super) fn is_free(&self, kind: KindNumber, boot: Duration) -> bool {
-        self.kinds.get(&kind).is_none_or(|hold| hold.until <= boot)
+        self.kinds.get(&kind).is_none_or(|hold| hold.until <= boot && !is_on(Bug::HoldNeverEnds))
     }
 
     /// Returns whether commands may be taken.

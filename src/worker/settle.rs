@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::observer::{Observer, TransactionEnd};
 use super::{Worker, WorkerError};
 use crate::log::{Aborted, CommitOutcome, Committed, Destination, Log, Transaction};
+use crate::planted::{Bug, is_on};
 use crate::position::Partition;
 use crate::store::Stores;
 use crate::task::Task;
@@ -50,7 +51,8 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
     pub(super) fn settle(&mut self) -> Result<(), WorkerError> {
         self.dirty_since = None;
         self.is_urgent = false;
-        let results_are_free = self.holds.results_are_free(self.clock.boot());
+        let boot = self.clock.boot();
+        let results_are_free = self.holds.results_are_free(boot);
         let mut transaction = Transaction::default();
         let mut tally = Tally::default();
         let mut participants = Vec::new();
@@ -69,6 +71,8 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                     }
                 };
                 let wanted = records.into_iter().filter(|r| results_are_free || r.to != Destination::Results);
+                let is_held = |to| kind_of(to).is_some_and(|kind| !self.holds.is_free(kind, boot));
+                let wanted = wanted.filter(|r| !is_on(Bug::HeldKindDrops) || !is_held(r.to));
                 transaction.emissions.extend(wanted);
                 tally.add(&done);
                 participants.push(*partition);
@@ -103,6 +107,10 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             }
             CommitOutcome::Unknown { detail } => {
                 self.observer.transaction(TransactionEnd::Unknown, took, &tally);
+                if is_on(Bug::NextBegunBeforeOutcome) {
+                    self.aborted(&participants, &Aborted::default());
+                    return Ok(());
+                }
                 self.unknown(&participants, &detail);
                 Ok(())
             }
@@ -166,7 +174,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 && let Some(task) = &mut seat.task
             {
                 task.dropped();
-                seat.is_rewind_due = true;
+                seat.is_rewind_due = !is_on(Bug::RewindForgottenOnAbort);
             }
         }
     }

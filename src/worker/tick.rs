@@ -9,14 +9,15 @@ use std::time::Duration;
 use super::observer::{Observer, TaskState, TickReport};
 use super::{Worker, WorkerError};
 use crate::log::{ChangelogBatch, InputRecord, Log, LogError, LogEvent};
+use crate::planted::{Bug, is_on};
 use crate::position::Partition;
 use crate::store::Stores;
 use crate::task::Phase;
 use crate::task::absorb::Firing;
 use crate::task::mend::Examined;
 use crate::task::restore::Restored;
-use crate::time::Clock;
 use crate::time::guard::Reading;
+use crate::time::{Clock, Timestamp};
 use crate::timer::budget::Tick;
 use crate::timer::kind::KindNumber;
 
@@ -151,7 +152,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             return Ok(());
         };
         let task = seat.task.as_mut().filter(|task| task.takes_commands());
-        let Some(task) = task.filter(|_| may_take && !seat.is_rewind_due) else {
+        let Some(task) = task.filter(|_| may_take && (!seat.is_rewind_due || is_on(Bug::RewindDueIgnored))) else {
             // Read on, the backlog would be read over and over for nothing.
             seat.is_rewind_due = true;
             return self.pause(record.partition);
@@ -270,8 +271,12 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
 
     /// Returns the kinds that may fire, each tick beginning with another one.
     pub(super) fn free_kinds(&self, boot: Duration) -> Vec<KindNumber> {
-        let mut kinds: Vec<KindNumber> =
-            self.kinds.iter().copied().filter(|kind| self.holds.is_free(*kind, boot)).collect();
+        let mut kinds: Vec<KindNumber> = self
+            .kinds
+            .iter()
+            .copied()
+            .filter(|kind| self.holds.is_free(*kind, boot) || is_on(Bug::HeldKindDrops))
+            .collect();
         if !kinds.is_empty() {
             let turn = self.turn % kinds.len();
             kinds.rotate_left(turn);
@@ -287,6 +292,8 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             let turn = self.turn % partitions.len();
             partitions.rotate_left(turn);
         }
+        let early = i64::from(is_on(Bug::EarlyByOneMillisecond));
+        let now = Timestamp::from_millis(self.now.as_millis() + early);
         let clock = &self.clock;
         let elapsed = || clock.boot().saturating_sub(began);
         let mut firing = Firing { kinds: &kinds, tick: Tick::new(self.settings.budget), elapsed: &elapsed };
@@ -299,7 +306,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 continue;
             }
             let waiting = task.emissions_waiting();
-            let fired = task.fire(self.now, &self.settings.rules, &mut firing);
+            let fired = task.fire(now, &self.settings.rules, &mut firing);
             match fired.and_then(|fired| Ok((fired, task.work_off(self.now, &self.settings.rules)?))) {
                 Ok((fired, has_worked_off)) => {
                     for (kind, at, problem) in &fired.undecodable {

@@ -7,6 +7,8 @@
 
 pub mod order;
 pub mod rotation;
+#[cfg(test)]
+mod script;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{AbortFound, CallFailure, Cluster, Remedy, aborted};
-use crate::log::{CommitOutcome, Transaction};
+use crate::log::{CommitOutcome, Committed, Destination, Transaction};
+use crate::planted::{Bug, is_on};
 
 /// How long a commit may take before its outcome is called unknown: longer than the broker keeps a transaction open and
 /// than a failed request takes to be sent again.
@@ -72,7 +73,14 @@ fn send_and_fence<C: Cluster>(
     for emission in &transaction.emissions {
         cluster.send(client, emission)?;
     }
+    if is_on(Bug::PositionsBeforeDrain) {
+        cluster.send_positions(client, fence)?;
+        return cluster.drain(client);
+    }
     cluster.drain(client)?;
+    if is_on(Bug::FiringUnfenced) && fires(transaction) || is_on(Bug::ArmingUnfenced) && !fires(transaction) {
+        return Ok(());
+    }
     cluster.send_positions(client, fence)
 }
 
@@ -118,11 +126,27 @@ fn end_failed<C: Cluster>(cluster: &C, client: &C::Client, transaction: &Transac
 }
 
 fn unknown<C: Cluster>(cluster: &C, client: &C::Client, detail: String) -> Ending {
-    Ending { outcome: CommitOutcome::Unknown { detail }, is_sound: false, is_fenced: cluster.is_fenced(client) }
+    let outcome = if is_on(Bug::UnknownTakenForAborted) {
+        aborted(BTreeMap::new(), detail)
+    } else if is_on(Bug::UnknownTakenForCommitted) {
+        CommitOutcome::Committed(Committed::default())
+    } else {
+        CommitOutcome::Unknown { detail }
+    };
+    Ending { outcome, is_sound: false, is_fenced: cluster.is_fenced(client) }
 }
 
 /// Returns whether the client may be used again after a call to end a transaction that began then. The request is sent
 /// again when no answer came; a delayed duplicate of it could end the next transaction.
 fn is_sound<C: Cluster>(cluster: &C, client: &C::Client, began: Duration) -> bool {
-    cluster.now().saturating_sub(began) < RESEND_AFTER && !cluster.is_troubled(client)
+    is_on(Bug::UnsoundProducerReused)
+        || cluster.now().saturating_sub(began) < RESEND_AFTER && !cluster.is_troubled(client)
 }
+
+fn fires(transaction: &Transaction) -> bool {
+    transaction.emissions.iter().any(|emission| matches!(emission.to, Destination::Fired(_)))
+}
+
+#[cfg(test)]
+#[path = "order_test.rs"]
+mod tests;

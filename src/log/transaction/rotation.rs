@@ -15,6 +15,7 @@ use std::time::Duration;
 use super::order::{check, write};
 use super::{Cluster, aborted};
 use crate::log::{CommitOutcome, Destination, LogError, Transaction};
+use crate::planted::{Bug, is_on};
 
 /// How many producers take turns.
 const PRODUCERS: usize = 3;
@@ -129,7 +130,7 @@ impl<P> Producers<P> {
             CommitOutcome::Aborted(aborted) => self.verified.retain(|to| !aborted.refused.contains_key(to)),
             CommitOutcome::Unknown { .. } => {
                 // Not before the worker says so: a process that was left behind must not fence the one that took over.
-                self.is_rebuild_due = true;
+                self.is_rebuild_due = !is_on(Bug::NextBegunBeforeOutcome);
                 self.fenced_until = ending.is_fenced.then(|| cluster.now() + FENCED_PAUSE);
                 return ending.outcome;
             }
@@ -234,3 +235,7 @@ fn not_ready() -> LogError {
             .to_owned(),
     }
 }
+
+#[cfg(test)]
+#[path = "rotation_test.rs"]
+mod tests;

@@ -1,0 +1,201 @@
+//! Mistakes that can be planted, one at a time, to see whether the simulator finds them.
+//!
+//! Owns the list, and the switch that the simulator sets. The places where a mistake would be made ask [`is_on`]. Never is a
+//! mistake made unless the crate is built with the feature `planted`, which only tests do: elsewhere `is_on` is a constant.
+//! Keeps: each is a violation of an invariant that some schedule shows; `docs/mutations.md` says which invariant caught it.
+
+#[cfg(feature = "planted")]
+use std::cell::Cell;
+
+/// A mistake that somebody could make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bug {
+    // The order of a transaction.
+    /// The positions are sent before the records are delivered, so that records land unfenced.
+    PositionsBeforeDrain,
+    /// A transaction that fires carries no positions.
+    FiringUnfenced,
+    /// A transaction that does not fire carries no positions, a barrier's too.
+    ArmingUnfenced,
+    /// A commit whose outcome is not known is taken for aborted.
+    UnknownTakenForAborted,
+    /// A commit whose outcome is not known is taken for committed.
+    UnknownTakenForCommitted,
+    /// The next transaction begins before the outcome of the last is known.
+    NextBegunBeforeOutcome,
+    /// A producer is used again although a request to end its transaction may still be under way.
+    UnsoundProducerReused,
+
+    // The end of a transaction in a task.
+    /// The store is written before the transaction commits.
+    StoreBeforeCommit,
+    /// A flush writes the changes of the open transaction into the store.
+    FlushWritesOpenChanges,
+    /// The changes of an aborted transaction stay in the overlay.
+    OverlayKeptOnAbort,
+    /// The changes of a transaction whose outcome is not known stay in the overlay.
+    OverlayKeptOnUnknown,
+    /// The records of an aborted transaction are sent with the next one.
+    RecordsKeptOnAbort,
+    /// The position of an aborted transaction is kept, so that its commands are skipped.
+    PositionKeptOnAbort,
+    /// The gate that a command opened stays open although the command was aborted.
+    GateKeptOpenOnAbort,
+    /// The commands of an aborted transaction are not read again.
+    RewindForgottenOnAbort,
+    /// What was noted about the next wake is kept although the transaction aborted.
+    WakesKeptOnAbort,
+    /// Commands that follow one that was dropped are taken before it is read again.
+    RewindDueIgnored,
+    /// The position of the commands is not in the changelog.
+    MetaLeftOut,
+    /// The position of the commands is in the changelog only if the state changes as well.
+    MetaOnlyWithRows,
+    /// No tombstone is written for a timer that has fired or was disarmed.
+    TombstoneLeftOut,
+
+    // Taking a partition over, and giving it back.
+    /// A restore ends where the changelog can be read to at first, its last stable offset, instead of at the nonce.
+    RestoreEndsEarly,
+    /// Any barrier ends a restore, whatever its nonce.
+    AnyBarrierEndsRestore,
+    /// Commands are read from the group's position instead of the changelog's.
+    PositionFromGroup,
+    /// The generation counter is not restored, only what the live timers show of it.
+    GenerationNotRestored,
+    /// What is known of forwarded commands, so that one that comes twice is taken once, is forgotten by a restore.
+    ForwardersNotRestored,
+    /// A seal is forgotten by a restore.
+    SealNotRestored,
+    /// A store is used however old it is, though tombstones may be gone from the changelog.
+    AgeCheckLeftOut,
+    /// Timers fire as soon as the restore has ended, before the commands that stood there are applied.
+    GateOpenAtOnce,
+    /// Timers fire once the commands up to the last stable offset are applied, though open transactions hide others.
+    GateAtStableOffset,
+    /// A partition that was revoked keeps its task.
+    RevokedTaskKept,
+
+    // What is looked at, and when.
+    /// The cursor stays where it is when an earlier timer is armed.
+    CursorNotRewound,
+    /// The cursor passes a row that cannot be decoded.
+    CursorPassesUndecodable,
+    /// The cursor moves up to now, although the budget ended before.
+    CursorPassesBudget,
+    /// A timer that is armed does not move the next wake forward.
+    WakeForgetsEarlierArm,
+    /// Now is rounded up by a millisecond.
+    EarlyByOneMillisecond,
+    /// The wall clock is believed whatever it says.
+    ClockGuardOff,
+    /// The events of a kind that is held are dropped instead of held.
+    HeldKindDrops,
+    /// A kind that was held once stays held.
+    HoldNeverEnds,
+
+    // What a command does, and a fire.
+    /// A timer that fires is not removed.
+    FiredRowKept,
+    /// The outbox records of a fire are sent twice.
+    OutboxTwice,
+    /// `after` counts from our clock instead of the record's timestamp.
+    AfterFromOurClock,
+    /// Whether a due is past is judged by our clock instead of the record's timestamp.
+    PastDueFromOurClock,
+    /// An arm that keeps replaces the armed timer.
+    KeepReplaces,
+    /// A timer that is replaced leaves its old row behind.
+    ReplacedRowKept,
+    /// A disarm of one generation removes any.
+    DisarmIgnoresGeneration,
+    /// Generations are counted per timer and begin anew after a disarm.
+    GenerationPerTimer,
+    /// A sweep removes timers that were armed after its command too.
+    SweepTakesNewer,
+    /// A timer of a run that was disarmed fires until the sweep has reached it.
+    SweptFires,
+    /// A command that strayed to another partition is applied there.
+    StrayApplied,
+    /// A command is forwarded under the time of forwarding, with its `after` unresolved.
+    ForwardedAfresh,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 50] = [
+        Self::PositionsBeforeDrain,
+        Self::FiringUnfenced,
+        Self::ArmingUnfenced,
+        Self::UnknownTakenForAborted,
+        Self::UnknownTakenForCommitted,
+        Self::NextBegunBeforeOutcome,
+        Self::UnsoundProducerReused,
+        Self::StoreBeforeCommit,
+        Self::FlushWritesOpenChanges,
+        Self::OverlayKeptOnAbort,
+        Self::OverlayKeptOnUnknown,
+        Self::RecordsKeptOnAbort,
+        Self::PositionKeptOnAbort,
+        Self::GateKeptOpenOnAbort,
+        Self::RewindForgottenOnAbort,
+        Self::WakesKeptOnAbort,
+        Self::RewindDueIgnored,
+        Self::MetaLeftOut,
+        Self::MetaOnlyWithRows,
+        Self::TombstoneLeftOut,
+        Self::RestoreEndsEarly,
+        Self::AnyBarrierEndsRestore,
+        Self::PositionFromGroup,
+        Self::GenerationNotRestored,
+        Self::ForwardersNotRestored,
+        Self::SealNotRestored,
+        Self::AgeCheckLeftOut,
+        Self::GateOpenAtOnce,
+        Self::GateAtStableOffset,
+        Self::RevokedTaskKept,
+        Self::CursorNotRewound,
+        Self::CursorPassesUndecodable,
+        Self::CursorPassesBudget,
+        Self::WakeForgetsEarlierArm,
+        Self::EarlyByOneMillisecond,
+        Self::ClockGuardOff,
+        Self::HeldKindDrops,
+        Self::HoldNeverEnds,
+        Self::FiredRowKept,
+        Self::OutboxTwice,
+        Self::AfterFromOurClock,
+        Self::PastDueFromOurClock,
+        Self::KeepReplaces,
+        Self::ReplacedRowKept,
+        Self::DisarmIgnoresGeneration,
+        Self::GenerationPerTimer,
+        Self::SweepTakesNewer,
+        Self::SweptFires,
+        Self::StrayApplied,
+        Self::ForwardedAfresh,
+    ];
+}
+
+/// Returns whether the mistake is to be made.
+#[cfg(not(feature = "planted"))]
+pub const fn is_on(_bug: Bug) -> bool {
+    false
+}
+
+/// Returns whether the mistake is to be made on this thread.
+#[cfg(feature = "planted")]
+pub fn is_on(bug: Bug) -> bool {
+    PLANTED.get() == Some(bug)
+}
+
+/// Plants a mistake on this thread in place of the one before, or none.
+#[cfg(feature = "planted")]
+pub fn plant(bug: Option<Bug>) {
+    PLANTED.set(bug);
+}
+
+#[cfg(feature = "planted")]
+thread_local! {
+    static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+}
