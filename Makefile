@@ -26,7 +26,7 @@ build: setup ## Builds the binary as bin/punctual.
 
 .PHONY: test
 test: setup ## Runs all checks and all tests, those against a real Kafka too.
-	@scripts/locked $(MAKE) check-text check-rust check-helm test-all
+	@scripts/locked $(MAKE) check-text check-rust check-helm test-all test-mutants
 
 .PHONY: check
 check: setup ## Checks format, lints, docs, layers, scripts and the chart. Writes nothing.
@@ -55,6 +55,15 @@ check-helm: setup ## Checks the chart: lint, templates, and their objects agains
 test-all: setup
 	scripts/kafka-libs >/dev/null
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(cargo) test --locked --no-fail-fast
+
+# The feature builds this package anew, and nothing that it depends on.
+.PHONY: test-mutants
+test-mutants:
+	$(cargo) test --locked --features planted --test sim mutants
+
+.PHONY: mutants
+mutants: setup ## Plants mistakes in the code for the simulator to find, and writes docs/mutations.md.
+	UPDATE_EXPECT=1 $(cargo) test --locked --features planted --test sim mutants -- --nocapture
 
 .PHONY: test-kafka
 test-kafka: setup ## Runs the scenarios against a real Kafka; TEST=name selects some.

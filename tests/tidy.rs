@@ -5,10 +5,13 @@
 
 #[path = "tidy/failures.rs"]
 mod failures;
+#[path = "tidy/planted.rs"]
+mod planted;
 #[path = "tidy/source.rs"]
 mod source;
 
 use std::fmt::Write as _;
+use std::fs;
 
 use source::{Source, at_line, body_of, find_words, is_word_char, leading_word, source, sources};
 
@@ -159,6 +162,16 @@ fn long_files_and_functions_are_found() {
     let function = |lines: usize| source("src/a.rs", &format!("fn f() {{\n{}}}\n", "g({});\n\n".repeat(lines)));
     assert_eq!(too_long(&function(FUNCTION_LINES_MAX)).len(), 0, "at the limit; blank lines are free");
     assert_eq!(too_long(&function(FUNCTION_LINES_MAX + 1)).len(), 1, "one line more");
+}
+
+#[test]
+fn the_page_of_planted_mistakes_has_all_of_them() {
+    let page =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/mutations.md")).expect("the page is there");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    let listed: Vec<String> = planted::listed().into_iter().map(planted::row).collect();
+    let differs = rows.len() != listed.len() || listed.iter().zip(&rows).any(|(listed, row)| !row.starts_with(listed));
+    assert!(!differs, "docs/mutations.md is out of date, `make mutants` writes it; src/planted.rs lists {listed:#?}");
 }
 
 #[test]

@@ -152,7 +152,10 @@ impl Edits {
 
     fn advance(&mut self, kind: KindNumber, to: DueKey) {
         let first = self.live(kind, DueKey::MIN).next().map(Timer::due_key);
-        debug_assert!(first.is_none_or(|first| to <= first), "kind {kind} has {first:?} below its new cursor {to:?}");
+        debug_assert!(
+            first.is_none_or(|first| to <= first),
+            "INV-CURSOR-1: kind {kind} has {first:?} below its new cursor {to:?}"
+        );
         // Where asserts are off a late cursor costs a scan, a cursor behind a live row costs the timer.
         let to = first.map_or(to, |first| to.min(first));
         let cursor = self.cursors.entry(kind).or_insert(DueKey::MIN);

@@ -1,7 +1,7 @@
 //! A store in memory: for the simulator, for tests, and for an embedded engine that needs no disk.
 //!
 //! Owns ordered maps of the same rows as the store on disk. Never fails, and forgets all when dropped.
-//! Keeps: a batch fits the rows that it changes; one that does not is a programmer's fault and ends the process.
+//! Keeps: a batch fits the rows that it changes (INV-STORE-4); one that does not is a programmer's fault and ends the process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -28,7 +28,12 @@ pub struct MemoryStore {
 
 impl MemoryStore {
     fn change_timer(&mut self, change: TimerChange) {
-        assert_eq!(self.ids.get(&change.key).copied(), change.before, "the batch knows where {} was", change.key);
+        assert_eq!(
+            self.ids.get(&change.key).copied(),
+            change.before,
+            "INV-STORE-4: the batch knows where {} was",
+            change.key
+        );
         if let Some(before) = change.before {
             let body = self.due.remove(&(before.kind, before.at));
             assert!(body.is_some(), "the row of {} was in the due order", change.key);
@@ -47,7 +52,7 @@ impl MemoryStore {
 
     fn change_run(&mut self, change: RunChange) {
         let known = self.runs.remove(&change.run).unwrap_or_default();
-        assert_eq!(known, change.before, "the batch knows what was known of run {}", change.run);
+        assert_eq!(known, change.before, "INV-STORE-4: the batch knows what was known of run {}", change.run);
         if let Some(at) = change.before.agenda() {
             self.agenda.remove(&(at, change.run.clone()));
         }

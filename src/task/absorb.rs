@@ -107,7 +107,7 @@ impl<S: Store> Task<S> {
             next_generation: self.open.generation,
         };
         let home = partition_of(command.action.run(), rules.partitions);
-        if home != self.partition && !is_on(Bug::StrayApplied) {
+        if home != self.partition && !(is_on(Bug::StrayApplied) && self.has_changelog()) {
             match forwarded(record, command, &context, rules) {
                 Ok(emission) => {
                     self.tally.forwarded += 1;

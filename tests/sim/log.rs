@@ -12,6 +12,7 @@ use punctual::log::transaction::rotation::Producers;
 use punctual::log::{
     Aborted, CommitOutcome, Destination, Extent, FencingPosition, Log, LogError, LogEvent, TopicIds, Transaction,
 };
+use punctual::planted::{Bug, is_on};
 use punctual::position::{Partition, Position};
 
 use crate::broker::Refusal;
@@ -186,7 +187,13 @@ impl Log for SimLog {
     }
 
     fn input_extent(&mut self, partition: Partition) -> Result<Extent, LogError> {
-        self.extent("list offsets of commands", (Destination::Arm, partition))
+        let place = (Destination::Arm, partition);
+        let mut extent = self.extent("list offsets of commands", place)?;
+        if is_on(Bug::GateAtStableOffset) {
+            // What a client that reads committed records only is told.
+            extent.end = Position(self.sim.broker.borrow().log(place).last_stable());
+        }
+        Ok(extent)
     }
 
     fn changelog_extent(&mut self, partition: Partition) -> Result<Extent, LogError> {

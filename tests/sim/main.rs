@@ -16,6 +16,8 @@ mod disk;
 mod invariants;
 mod log;
 mod murmur;
+#[cfg(feature = "planted")]
+mod mutants;
 mod oracle;
 mod plan;
 mod pod;

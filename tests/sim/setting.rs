@@ -16,7 +16,7 @@ use crate::plan::Plan;
 use crate::sim::Millis;
 
 /// Largest forward step of a clock that is believed.
-pub(crate) const STEP_MAX: Millis = 10_000;
+pub(crate) const STEP_MAX: Millis = 4_000;
 /// How far the timestamp of a command may be ahead.
 pub(crate) const SKEW_MAX: Millis = 300_000;
 pub(crate) const HORIZON_DAYS: u64 = 400;
