@@ -63,7 +63,7 @@ test-mutants:
 
 .PHONY: mutants
 mutants: setup ## Plants mistakes in the code for the simulator to find, and writes docs/mutations.md.
-	UPDATE_EXPECT=1 $(cargo) test --locked --features planted --test sim mutants -- --nocapture
+	PUNCTUAL_WRITE_DOCS=1 $(cargo) test --locked --features planted --test sim mutants -- --nocapture
 
 .PHONY: test-kafka
 test-kafka: setup ## Runs the scenarios against a real Kafka; TEST=name selects some.
