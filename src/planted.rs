@@ -17,6 +17,8 @@ pub enum Bug {
     FiringUnfenced,
     /// A transaction that does not fire carries no positions, a barrier's too.
     ArmingUnfenced,
+    /// The first transaction after an assignment has an invalid position, which a client drops without a word.
+    InvalidPositionAtFirst,
     /// A commit whose outcome is not known is taken for aborted.
     UnknownTakenForAborted,
     /// A commit whose outcome is not known is taken for committed.
@@ -45,6 +47,8 @@ pub enum Bug {
     RewindForgottenOnAbort,
     /// What was noted about the next wake is kept although the transaction aborted.
     WakesKeptOnAbort,
+    /// The cursors that an aborted transaction moved stay where they are.
+    CursorsKeptOnAbort,
     /// Commands that follow one that was dropped are taken before it is read again.
     RewindDueIgnored,
     /// The position of the commands is not in the changelog.
@@ -69,6 +73,8 @@ pub enum Bug {
     SealNotRestored,
     /// A store is used however old it is, though tombstones may be gone from the changelog.
     AgeCheckLeftOut,
+    /// A store counts as level with the changelog while its restore is not finished.
+    UnfinishedRestoreIsYoung,
     /// Timers fire as soon as the restore has ended, before the commands that stood there are applied.
     GateOpenAtOnce,
     /// Timers fire once the commands up to the last stable offset are applied, though open transactions hide others.
@@ -101,6 +107,8 @@ pub enum Bug {
     OutboxTwice,
     /// `after` counts from our clock instead of the record's timestamp.
     AfterFromOurClock,
+    /// A command that is rejected leaves no dead letter.
+    LetterLeftOut,
     /// Whether a due is past is judged by our clock instead of the record's timestamp.
     PastDueFromOurClock,
     /// An arm that keeps replaces the armed timer.
@@ -117,16 +125,19 @@ pub enum Bug {
     SweptFires,
     /// A command that strayed to another partition is applied there.
     StrayApplied,
+    /// A command that strayed to another partition is passed over.
+    StrayLeftOut,
     /// A command is forwarded under the time of forwarding, with its `after` unresolved.
     ForwardedAfresh,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 50] = [
+    pub const ALL: [Self; 55] = [
         Self::PositionsBeforeDrain,
         Self::FiringUnfenced,
         Self::ArmingUnfenced,
+        Self::InvalidPositionAtFirst,
         Self::UnknownTakenForAborted,
         Self::UnknownTakenForCommitted,
         Self::NextBegunBeforeOutcome,
@@ -140,6 +151,7 @@ impl Bug {
         Self::GateKeptOpenOnAbort,
         Self::RewindForgottenOnAbort,
         Self::WakesKeptOnAbort,
+        Self::CursorsKeptOnAbort,
         Self::RewindDueIgnored,
         Self::MetaLeftOut,
         Self::MetaOnlyWithRows,
@@ -151,6 +163,7 @@ impl Bug {
         Self::ForwardersNotRestored,
         Self::SealNotRestored,
         Self::AgeCheckLeftOut,
+        Self::UnfinishedRestoreIsYoung,
         Self::GateOpenAtOnce,
         Self::GateAtStableOffset,
         Self::RevokedTaskKept,
@@ -165,6 +178,7 @@ impl Bug {
         Self::FiredRowKept,
         Self::OutboxTwice,
         Self::AfterFromOurClock,
+        Self::LetterLeftOut,
         Self::PastDueFromOurClock,
         Self::KeepReplaces,
         Self::ReplacedRowKept,
@@ -173,6 +187,7 @@ impl Bug {
         Self::SweepTakesNewer,
         Self::SweptFires,
         Self::StrayApplied,
+        Self::StrayLeftOut,
         Self::ForwardedAfresh,
     ];
 }

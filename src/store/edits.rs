@@ -34,7 +34,7 @@ pub(super) struct Edits {
     /// How many of `runs` have a sweep under way.
     sweeping: usize,
     tenants: BTreeMap<Tenant, i64>,
-    cursors: BTreeMap<KindNumber, DueKey>,
+    pub(super) cursors: BTreeMap<KindNumber, DueKey>,
     pending: BTreeMap<KindNumber, u64>,
     bytes: usize,
 }

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use super::edits::Edits;
 use super::{Batch, Store, StoreError};
+use crate::planted::{Bug, is_on};
 use crate::time::Timestamp;
 use crate::timer::identity::{RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
@@ -99,7 +100,11 @@ impl<S: Store> Overlay<S> {
 
     /// Drops all changes; cursors and counts are those of the store again.
     pub fn clear(&mut self) {
-        self.edits = Edits::above(self.store.header());
+        let mut edits = Edits::above(self.store.header());
+        if is_on(Bug::CursorsKeptOnAbort) {
+            edits.cursors.clone_from(&self.edits.cursors);
+        }
+        self.edits = edits;
     }
 
     /// Returns the net changes. Their header has the cursors and counts from now on; positions, the next generation and the

@@ -111,7 +111,9 @@ impl<S: Store> Task<S> {
             match forwarded(record, command, &context, rules) {
                 Ok(emission) => {
                     self.tally.forwarded += 1;
-                    self.emissions.push(emission);
+                    if !is_on(Bug::StrayLeftOut) {
+                        self.emissions.push(emission);
+                    }
                 }
                 Err(rejection) => self.refuse(record, refused(command, rejection), rules),
             }
@@ -120,7 +122,7 @@ impl<S: Store> Task<S> {
         let outcome = apply(&self.overlay, command, &context)?;
         if let Some(rejection) = &outcome.rejection {
             *self.tally.rejected.entry(rejection.reason).or_insert(0) += 1;
-            self.emissions.push(emit::dead_letter(record, rejection, rules));
+            self.send_dead_letter(record, rejection, rules);
         } else if outcome.mutations.is_empty() {
             self.tally.unchanged += 1;
         }
@@ -133,10 +135,16 @@ impl<S: Store> Task<S> {
 
     fn refuse(&mut self, record: &InputRecord, refused: Refused, rules: &Rules) {
         *self.tally.rejected.entry(refused.rejection.reason).or_insert(0) += 1;
-        self.emissions.push(emit::dead_letter(record, &refused.rejection, rules));
+        self.send_dead_letter(record, &refused.rejection, rules);
         if let (Some(reply), Some(run)) = (refused.reply, refused.run) {
             let verdict = Verdict::Rejected(refused.rejection);
             self.answer(&Answer { reply, run, timer: refused.timer, verdict }, rules);
+        }
+    }
+
+    fn send_dead_letter(&mut self, record: &InputRecord, rejection: &Rejection, rules: &Rules) {
+        if !is_on(Bug::LetterLeftOut) {
+            self.emissions.push(emit::dead_letter(record, rejection, rules));
         }
     }
 

@@ -286,7 +286,9 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             let seat = self.seats.get(&ready.partition);
             if let Some(task) = seat.and_then(|seat| seat.task.as_ref()) {
                 transaction.emissions.push(task.barrier(ready.nonce, &self.settings.rules.owner));
-                transaction.positions.insert(ready.partition, ready.input.fencing.position);
+                let position = ready.input.fencing.position;
+                let position = if is_on(Bug::InvalidPositionAtFirst) { Position(-1001) } else { position };
+                transaction.positions.insert(ready.partition, position);
             }
         }
         let (outcome, took) = self.commit("commit barriers", &transaction);
