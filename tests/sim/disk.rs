@@ -264,6 +264,9 @@ impl Store for SimStore {
         }
         self.header = batch.header.clone();
         self.rows.borrow_mut().write(batch)?;
+        if let Err(violation) = invariants::cursor::check(self.partition, &self.rows.borrow()) {
+            self.sim.fail(violation);
+        }
         // A memtable that is full is written by itself, whenever that is.
         if self.sim.draw("memtable", |rng| rng.u32(0..20)) == 0 {
             self.make_durable();

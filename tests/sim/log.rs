@@ -12,6 +12,7 @@ use punctual::log::transaction::rotation::Producers;
 use punctual::log::{
     Aborted, CommitOutcome, Destination, Extent, FencingPosition, Log, LogError, LogEvent, TopicIds, Transaction,
 };
+use punctual::planted::{Bug, is_on};
 use punctual::position::{Partition, Position};
 
 use crate::broker::Refusal;
@@ -186,7 +187,11 @@ impl Log for SimLog {
     }
 
     fn input_extent(&mut self, partition: Partition) -> Result<Extent, LogError> {
-        self.extent("list offsets of commands", (Destination::Arm, partition))
+        let mut extent = self.extent("list offsets of commands", (Destination::Arm, partition))?;
+        if is_on(Bug::GateAtStableOffset) {
+            extent.end = Position(self.sim.broker.borrow().log((Destination::Arm, partition)).last_stable());
+        }
+        Ok(extent)
     }
 
     fn changelog_extent(&mut self, partition: Partition) -> Result<Extent, LogError> {

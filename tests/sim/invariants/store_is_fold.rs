@@ -65,10 +65,6 @@ fn check_store(sim: &Sim, partition: Partition, store: &MemoryStore) -> Result<(
             if body != Some(encode_timer(&timer)) {
                 return violation(format!("partition {partition} has {timer:?}, the changelog has {body:?}"));
             }
-            if store.header().cursors.get(&kind).is_some_and(|cursor| timer.due_key() < *cursor) {
-                let detail = format!("partition {partition}: the cursor has passed {timer:?}");
-                return Err(Violation { id: "INV-CURSOR-1", detail });
-            }
         }
     }
     let is_timer = |key: &TimerKey| log.committed_below(&StateKey::Timer(key.clone()).encode(), below);
