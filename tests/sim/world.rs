@@ -27,8 +27,8 @@ use crate::trouble::{self, Trouble};
 const CALM_PATIENCE: Millis = 300_000;
 /// Longest hold or pause after a failure.
 const HOLDS: Millis = 15_000;
-/// Storms that are not measured: a producer may have been fenced long ago, and learns it when it is used.
-const WARM_UPS: u32 = 2;
+/// Storms that are not measured: a producer may have been fenced long ago, and learns it when it is its turn, of three.
+const WARM_UPS: u32 = 3;
 /// How long a topic refuses in calm times.
 const REFUSAL: Millis = 3_000;
 /// How often it is looked whether everything is done.
