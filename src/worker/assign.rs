@@ -114,6 +114,24 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         Ok(())
     }
 
+    /// Restores once more before the process is stopped by name. Who has lost the partition meanwhile compares what is no
+    /// longer true; its next barrier tells it so.
+    pub(super) fn contradicted(&mut self, partition: Partition, detail: &'static str) -> Result<(), WorkerError> {
+        self.log.stop_restore(partition)?;
+        let Some(seat) = self.seats.get_mut(&partition) else {
+            return Ok(());
+        };
+        if seat.has_contradicted {
+            return Err(WorkerError::Contradiction { partition, detail });
+        }
+        tracing::warn!(%partition, detail, "topics contradict each other, looking once more");
+        seat.has_contradicted = true;
+        if let Some(task) = &mut seat.task {
+            task.reload();
+        }
+        Ok(())
+    }
+
     pub(super) fn out_of_range(&mut self, partition: Partition) -> Result<(), WorkerError> {
         // What was taken cannot be read again.
         if !self.is_rebuild_due {

@@ -1,13 +1,18 @@
 //! Tests of what the simulator found: seeds made small.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::WorkerError;
 use super::tests::{Bench, P};
-use crate::log::{Destination, LogEvent};
-use crate::position::{Partition, Position};
+use crate::log::{ChangelogRecord, Destination, LogEvent};
+use crate::position::{Offset, Partition, Position};
 use crate::time::Clock;
+use crate::timer::model::Generation;
+use crate::wire::key::StateKey;
+use crate::wire::state::Meta;
 
 /// A partition that the command topic has and the changelog has not.
 const Q: Partition = Partition(1);
@@ -27,6 +32,31 @@ fn a_step_of_the_clock_does_not_stop_a_worker_that_only_forwards() {
     bench.broker.borrow_mut().produce(Q, now, Bytes::from_static(ARM));
     bench.ticks(50);
     assert_eq!(bench.broker.borrow().committed.get(&Q), Some(&Position(1)));
+}
+
+/// It reads what was true of the partition before another took it over, and is told so by its next barrier only.
+#[test]
+fn a_contradiction_stops_the_process_when_it_is_found_twice() {
+    let mut bench = Bench::new();
+    let now = bench.clock.wall();
+    bench.broker.borrow_mut().produce(P, now, Bytes::from_static(ARM));
+    bench.broker.borrow_mut().committed.insert(P, Position(1));
+    bench.events.borrow_mut().push_back(LogEvent::Assigned(vec![P]));
+    bench.ticks(1);
+    let offset = Offset(1);
+    let meta = Meta { input_position: Position(1), next_generation: Generation(1), forwarders: BTreeMap::new() };
+    let record = ChangelogRecord { offset, key: StateKey::Meta.encode(), value: Some(meta.encode()) };
+    bench.broker.borrow_mut().changelog.get_mut(&P).unwrap().push(record);
+    bench.ticks(10);
+    bench.arm("b", "email", "PT1S");
+    bench.ticks(120);
+    assert_eq!(bench.fired(), ["b"], "it went on behind what the other had taken");
+    let mut other = Bench::new();
+    other.broker.borrow_mut().produce(P, now, Bytes::from_static(ARM));
+    other.broker.borrow_mut().committed.insert(P, Position(1));
+    other.events.borrow_mut().push_back(LogEvent::Assigned(vec![P]));
+    let ended = (0..10).find_map(|_| other.worker.tick().err()).expect("it stops");
+    assert!(matches!(ended, WorkerError::Contradiction { partition: P, .. }), "{ended}");
 }
 
 /// The disarm opened the gate, its transaction was aborted, and the timer fired before it was read

@@ -81,11 +81,13 @@ struct Seat<S> {
     failures: u32,
     /// Whether commands were left unapplied and have to be read again from the task's position.
     is_rewind_due: bool,
+    /// Whether the last restore found topics that contradict each other.
+    has_contradicted: bool,
 }
 
 impl<S> Seat<S> {
     fn vacant() -> Self {
-        Self { task: None, retry_at: Duration::ZERO, failures: 0, is_rewind_due: false }
+        Self { task: None, retry_at: Duration::ZERO, failures: 0, is_rewind_due: false, has_contradicted: false }
     }
 }
 

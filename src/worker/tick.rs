@@ -207,10 +207,11 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 if let Some(seat) = self.seats.get_mut(&partition) {
                     seat.is_rewind_due = true;
                     seat.failures = 0;
+                    seat.has_contradicted = false;
                 }
                 Ok(())
             }
-            Ok(Restored::Contradiction(detail)) => Err(WorkerError::Contradiction { partition, detail }),
+            Ok(Restored::Contradiction(detail)) => self.contradicted(partition, detail),
             Err(error) => self.close(partition, &error),
         }
     }

@@ -63,9 +63,12 @@ fn id(sim: &Sim) -> String {
 }
 
 fn when(sim: &Sim) -> WhenAsk {
-    let after = sim.draw("asks", |rng| match rng.u32(0..8) {
+    // Far enough for a clock that is wrong to show.
+    let far = if sim.plan.has(Fault::ClockStep) { 60_000 } else { sim.plan.reach };
+    let after = sim.draw("asks", |rng| match rng.u32(0..10) {
+        8 => far,
         0 => rng.i64(1..20),
-        1..7 => rng.i64(1..sim.plan.reach),
+        1..8 => rng.i64(1..sim.plan.reach),
         // Storms: many timers at one instant.
         _ => sim.plan.reach - sim.now() % sim.plan.reach,
     });
@@ -160,7 +163,11 @@ pub(crate) fn storm(sim: &Sim, number: u64) -> Spec {
     let due = EPOCH + sim.now() + 1_000 + if sim.draw("storm", |rng| rng.u32(0..5)) == 0 { 7 } else { 0 };
     let ask = match arm(sim, format!("s{number}"), WhenAsk::At(due)) {
         Ask::Arm(mut arm) => {
-            arm.kind = KindAsk::Name(if sim.draw("storm", |rng| rng.u32(0..10)) == 0 { "sms" } else { "email" });
+            arm.kind = KindAsk::Name(sim.draw("storm", |rng| match rng.u32(0..10) {
+                0 => "sms",
+                1 => "call",
+                _ => "email",
+            }));
             arm.outbox.clear();
             Ask::Arm(arm)
         }

@@ -167,11 +167,8 @@ impl Line {
                 }
                 Err(CallError::NoAnswer) => {
                     client.0.borrow_mut().is_troubled = true;
-                    let late = self.sim.draw("late copy", |rng| rng.bool().then(|| rng.i64(0..COPY_DELAY)));
-                    if let Some(late) = late {
-                        let at = self.sim.now() + late;
-                        self.sim.broker.borrow_mut().end_again(who, is_commit, at);
-                    }
+                    let until = self.sim.now() + COPY_DELAY;
+                    self.sim.broker.borrow_mut().end_again(who, is_commit, until);
                     if self.sim.draw("give up", fastrand::Rng::bool) {
                         return Err(give_up("no answer".to_owned()));
                     }

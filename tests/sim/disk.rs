@@ -264,7 +264,7 @@ impl Store for SimStore {
         }
         self.header = batch.header.clone();
         self.rows.borrow_mut().write(batch)?;
-        if let Err(violation) = invariants::cursors::check(self.partition, &*self.rows.borrow()) {
+        if let Err(violation) = invariants::cursor::check(self.partition, &self.rows.borrow()) {
             self.sim.fail(violation);
         }
         // A memtable that is full is written by itself, whenever that is.

@@ -187,11 +187,9 @@ impl Log for SimLog {
     }
 
     fn input_extent(&mut self, partition: Partition) -> Result<Extent, LogError> {
-        let place = (Destination::Arm, partition);
-        let mut extent = self.extent("list offsets of commands", place)?;
+        let mut extent = self.extent("list offsets of commands", (Destination::Arm, partition))?;
         if is_on(Bug::GateAtStableOffset) {
-            // What a client that reads committed records only is told.
-            extent.end = Position(self.sim.broker.borrow().log(place).last_stable());
+            extent.end = Position(self.sim.broker.borrow().log((Destination::Arm, partition)).last_stable());
         }
         Ok(extent)
     }

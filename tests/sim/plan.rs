@@ -176,6 +176,10 @@ impl Plan {
         let has_odd_clocks = faults.contains(&Fault::ClockStep) || faults.contains(&Fault::ClockSkew);
         let has_silence = rng.bool() && !has_odd_clocks && !faults.contains(&Fault::Retention);
         let has_copies = !faults.contains(&Fault::Retention);
+        if are_tombstones_short {
+            // A store has to come back after a while elsewhere.
+            faults.insert(Fault::Rebalance);
+        }
         Self {
             tombstones: if are_tombstones_short { 20_000 } else { 86_400_000 },
             seed,
@@ -192,7 +196,7 @@ impl Plan {
             linger: [0, 20, 100][rng.usize(0..3)],
             fired_max: [2, 8, 100][rng.usize(0..3)],
             pace: [20, 100, 400][rng.usize(0..3)],
-            reach: [200, 3_000, 20_000][rng.usize(0..3)],
+            reach: if are_tombstones_short { 20_000 } else { [200, 3_000, 20_000][rng.usize(0..3)] },
             runs: rng.u32(1..6),
             ids: rng.u32(1..5),
             calls_between: [60, 400, 2_000][rng.usize(0..3)],

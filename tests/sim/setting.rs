@@ -16,7 +16,9 @@ use crate::plan::Plan;
 use crate::sim::Millis;
 
 /// Largest forward step of a clock that is believed.
-pub(crate) const STEP_MAX: Millis = 4_000;
+pub(crate) const STEP_MAX: Millis = 10_000;
+/// How far the clocks of pods differ, where they do.
+pub(crate) const SKEW: Millis = 3_000;
 /// How far the timestamp of a command may be ahead.
 pub(crate) const SKEW_MAX: Millis = 300_000;
 pub(crate) const HORIZON_DAYS: u64 = 400;
@@ -38,6 +40,8 @@ pub(crate) const KINDS: [KindRow; 3] = [
     KindRow { number: 7, name: "call", past_due: PastDue::Skip, has_outbox: true, is_of_old: false },
 ];
 
+/// The kind whose topic refuses in calm times.
+pub(crate) const REFUSED_KIND: u32 = 7;
 /// A kind that no release knows: its timers are kept, and never fire.
 pub(crate) const UNKNOWN_KIND: u32 = 99;
 

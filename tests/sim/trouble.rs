@@ -194,7 +194,7 @@ fn begin(sim: &Rc<Sim>, fault: Fault) {
         // One step at a time, or the least and the most that a clock may have said are far apart.
         Fault::ClockStep if sim.trouble.borrow().undo.iter().any(|(_, undo)| matches!(undo, Undo::Clock(..))) => {}
         Fault::ClockStep => {
-            let by = sim.draw(purpose, |rng| [3_500, HOUR, -HOUR, -3_000, 500][rng.usize(0..5)]);
+            let by = sim.draw(purpose, |rng| [9_000, HOUR, -HOUR, -3_000, 500][rng.usize(0..5)]);
             sim.note(|| format!("pod {number}: CLOCK STEPS by {by}"));
             pod.step_clock(by);
             undo(Undo::Clock(number, -by));

@@ -9,6 +9,8 @@
 
 use std::rc::Rc;
 
+use punctual::log::Destination;
+
 use crate::asks;
 use crate::broker::Broker;
 use crate::client::Client;
@@ -16,7 +18,7 @@ use crate::invariants::{fairness, liveness, store_is_fold};
 use crate::oracle::{Counts, Oracle};
 use crate::plan::{Fault, Plan};
 use crate::pod::Pod;
-use crate::setting::topics;
+use crate::setting::{REFUSED_KIND, SKEW, kind_number, topics};
 use crate::sim::{Millis, Parts, Sim, Violation};
 use crate::trace::Trace;
 use crate::trouble::{self, Trouble};
@@ -25,8 +27,10 @@ use crate::trouble::{self, Trouble};
 const CALM_PATIENCE: Millis = 300_000;
 /// Longest hold or pause after a failure.
 const HOLDS: Millis = 15_000;
-/// Storms that are not measured: a producer may have been fenced long ago, and learns it when it is used.
-const WARM_UPS: u32 = 2;
+/// Storms that are not measured: a producer may have been fenced long ago, and learns it when it is its turn, of three.
+const WARM_UPS: u32 = 3;
+/// How long a topic refuses in calm times.
+const REFUSAL: Millis = 3_000;
 /// How often it is looked whether everything is done.
 const LOOK: Millis = 250;
 /// More events than a run can need: a loop that does not end is a violation too.
@@ -63,7 +67,7 @@ pub(crate) fn run(plan: &Plan, trace: Trace) -> Report {
     for pod in sim.pods.iter().take(plan.pods) {
         pod.start_at(sim.draw("start", |rng| rng.i64(0..1_000)));
         if plan.has(Fault::ClockSkew) {
-            pod.step_clock(sim.draw("clock skew", |rng| rng.i64(-3_000..=3_000)));
+            pod.step_clock(sim.draw("clock skew", |rng| rng.i64(-SKEW..=SKEW)));
         }
     }
     if let Err(violation) = live(&sim) {
@@ -99,6 +103,11 @@ fn live(sim: &Rc<Sim>) -> Result<(), Violation> {
     }
     sim.trouble.borrow_mut().settled_since = Some(sim.now());
     let storm = storm(sim);
+    // A topic that refuses holds up its own kind only.
+    let refusing = sim.draw("storm", |rng| rng.bool().then_some(Destination::Fired(kind_number(REFUSED_KIND))));
+    sim.broker.borrow_mut().refusing.extend(refusing);
+    sim.run_until(sim.now() + REFUSAL);
+    sim.broker.borrow_mut().refusing.clear();
     settle(sim)?;
     fairness::check(&sim.oracle.borrow(), storm)?;
     store_is_fold::check_all(sim)

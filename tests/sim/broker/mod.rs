@@ -57,8 +57,6 @@ enum Later {
     Mark { producer: u64, place: Place, is_commit: bool },
     /// Writes the marker of a transaction to the positions of the group.
     Settle { producer: u64, is_commit: bool },
-    /// A request to end a transaction arrives a second time.
-    EndAgain { who: ProducerId, is_commit: bool },
 }
 
 pub(crate) struct Broker {
@@ -68,6 +66,8 @@ pub(crate) struct Broker {
     pub(crate) refusing: BTreeSet<Destination>,
     pub(crate) group: Group,
     pub(crate) offsets: Offsets,
+    /// Copies of requests to end a transaction that are under way still: until when they may arrive.
+    copies: BTreeMap<u64, (ProducerId, bool, Millis)>,
     /// The number of each transactional id.
     producers: BTreeMap<String, u64>,
     coordinators: BTreeMap<u64, Coordinator>,
@@ -93,6 +93,7 @@ impl Broker {
             refusing: BTreeSet::new(),
             group: Group::new(arm, session, seed),
             offsets: Offsets::default(),
+            copies: BTreeMap::new(),
             producers: BTreeMap::new(),
             coordinators: BTreeMap::new(),
             later: BTreeMap::new(),
@@ -150,9 +151,6 @@ impl Broker {
                 Later::Settle { producer, is_commit } => {
                     self.offsets.settle(producer, is_commit);
                     self.marked(producer);
-                }
-                Later::EndAgain { who, is_commit } => {
-                    let _answer = self.end_transaction(who, is_commit, now);
                 }
             }
         }

@@ -17,6 +17,9 @@ use super::partition::Data;
 use super::{Broker, Later, Place, Refusal};
 use crate::sim::Millis;
 
+/// One request in so many meets the late copy of an earlier one.
+const COPY_ONE_IN: u32 = 3;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Empty,
@@ -134,6 +137,7 @@ impl Broker {
         if self.refusing.contains(&place.0) {
             return Err(Refusal::Topic(place.0));
         }
+        self.deliver_copy(who, now);
         let coordinator = self.coordinator(who)?;
         if !matches!(coordinator.state, State::Ongoing { .. }) || !coordinator.places.contains(&place) {
             return Err(Refusal::InvalidState);
@@ -149,6 +153,7 @@ impl Broker {
         positions: &BTreeMap<Partition, Position>,
         now: Millis,
     ) -> Result<(), Refusal> {
+        self.deliver_copy(who, now);
         self.ongoing(who, now)?.has_offsets = true;
         self.group.check(member)?;
         self.offsets.pend(who.producer, positions);
@@ -168,9 +173,20 @@ impl Broker {
         }
     }
 
-    /// The same request arrives once more, later.
-    pub(crate) fn end_again(&mut self, who: ProducerId, is_commit: bool, at: Millis) {
-        self.schedule(at, Later::EndAgain { who, is_commit });
+    /// The same request may arrive once more until an instant.
+    pub(crate) fn end_again(&mut self, who: ProducerId, is_commit: bool, until: Millis) {
+        self.copies.insert(who.producer, (who, is_commit, until));
+    }
+
+    /// A copy of an earlier request arrives, at the worst moment: while the producer's next transaction is open.
+    fn deliver_copy(&mut self, who: ProducerId, now: Millis) {
+        let Some((sent_by, is_commit, until)) = self.copies.get(&who.producer).copied() else { return };
+        if until < now {
+            self.copies.remove(&who.producer);
+        } else if self.rng.u32(0..COPY_ONE_IN) == 0 {
+            self.copies.remove(&who.producer);
+            let _answer = self.end_transaction(sent_by, is_commit, now);
+        }
     }
 
     fn decide(&mut self, producer: u64, is_commit: bool, now: Millis) {

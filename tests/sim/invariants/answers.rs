@@ -1,9 +1,11 @@
 //! INV-ANSWER-1: answers agree with what happened: each command with a correlation id is answered once, in the transaction
 //! that takes it, or when its sweep ends, with the outcome, version, due and number that are true.
 
+use punctual::log::Destination;
 use punctual::time::Timestamp;
 use punctual::wire::answer::Received;
 
+use crate::broker::transactions::Decision;
 use crate::client::{Ask, Spec};
 use crate::murmur::java_partition;
 use crate::oracle::judge::Verdict;
@@ -36,6 +38,18 @@ pub(crate) fn check(
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// Checks that answers go where their run's records go.
+pub(crate) fn check_routes(sim: &Sim, decision: &Decision) -> Result<(), Violation> {
+    let count = sim.broker.borrow().partitions[&Destination::Results];
+    for ((topic, partition), _, data) in &decision.records {
+        let key = data.key.as_deref().unwrap_or_default();
+        if *topic == Destination::Results && *partition != java_partition(key, count) {
+            return Err(violation(format!("an answer went to partition {partition}: {data:?}")));
+        }
+    }
+    Ok(())
 }
 
 fn check_sweep(oracle: &mut Oracle, sim: &Sim, answer: &Received) -> Result<(), Violation> {

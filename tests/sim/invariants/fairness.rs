@@ -2,6 +2,7 @@
 //! for longer than a bound, and the storm itself is worked off in slices.
 
 use crate::oracle::{Armed, Oracle};
+use crate::setting::REFUSED_KIND;
 use crate::sim::{EPOCH, Millis, Sim, Violation};
 
 /// Longest lateness in calm times. A slice of a storm takes a transaction of some milliseconds.
@@ -13,8 +14,16 @@ const EACH: Millis = 12;
 pub(crate) fn note(oracle: &mut Oracle, sim: &Sim, armed: &Armed) {
     let Some(since) = sim.trouble.borrow().settled_since else { return };
     let due = armed.due - EPOCH;
-    if armed.sent >= since {
+    if armed.sent >= since && armed.kind != REFUSED_KIND {
         oracle.lateness_max = oracle.lateness_max.max(sim.now() - due.max(armed.sent));
+    }
+}
+
+/// Notes how late a command was taken, if it was sent in calm times.
+pub(crate) fn note_command(oracle: &mut Oracle, sim: &Sim, sent: Millis) {
+    let Some(since) = sim.trouble.borrow().settled_since else { return };
+    if sent >= since {
+        oracle.lateness_max = oracle.lateness_max.max(sim.now() - sent);
     }
 }
 

@@ -7,7 +7,10 @@ use punctual::worker::observer::TaskState;
 
 use crate::broker::partition::Fate;
 use crate::setting::UNKNOWN_KIND;
-use crate::sim::{EPOCH, Sim, Violation};
+use crate::sim::{EPOCH, Millis, Sim, Violation};
+
+/// How long a seal may be there after it has ended.
+const SEAL_LINGERS: Millis = 2_000;
 
 /// Returns what is still to be done; `None` if nothing is.
 pub(crate) fn unfinished(sim: &Sim) -> Option<String> {
@@ -35,6 +38,10 @@ pub(crate) fn unfinished(sim: &Sim) -> Option<String> {
         return Some(format!("partition {partition}: {name:?}, due {}, has not fired", due - EPOCH));
     }
     for (partition, home) in &oracle.homes {
+        let ended = |until: i64| until < EPOCH + sim.now() - SEAL_LINGERS;
+        if let Some((run, _)) = home.runs.iter().find(|(_, run)| run.sealed_until.is_some_and(ended)) {
+            return Some(format!("partition {partition}: the seal of run {run:?} has ended, and is still there"));
+        }
         let waiting = home.runs.iter().find(|(_, run)| run.waiting.iter().any(|w| w.correlation.is_some()));
         if let Some((run, model)) = waiting.filter(|_| oracle.answers_missing_until < 0) {
             return Some(format!("partition {partition}: run {run:?} is not answered: {:?}", model.waiting));

@@ -4,7 +4,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod changelog_folds;
-pub(crate) mod cursors;
+pub(crate) mod cursor;
 pub(crate) mod exactly_once;
 pub(crate) mod fairness;
 pub(crate) mod fences;

@@ -8,11 +8,11 @@ use crate::oracle::Armed;
 use crate::oracle::parts::{Fired, text};
 use crate::oracle::settle::Writer;
 use crate::plan::Fault;
-use crate::setting::STEP_MAX;
+use crate::setting::{SKEW, STEP_MAX};
 use crate::sim::{EPOCH, Millis, Sim, Violation};
 
-/// How far a believed clock may be ahead: one step that needs no confirmation, and one more since the brokers were asked.
-const AHEAD_MAX: Millis = 2 * STEP_MAX;
+/// How far a clock may be ahead and be believed: a step that needs no confirmation, of a clock that was ahead a little.
+const AHEAD_MAX: Millis = STEP_MAX + SKEW;
 
 pub(crate) fn check(sim: &Sim, armed: &Armed, fired: &Fired, writer: &Writer) -> Result<(), Violation> {
     let instant = |name| text(&fired.data.headers, name).and_then(|text| Timestamp::parse(text).ok());

@@ -1,5 +1,5 @@
 //! INV-POS-1: committed positions never regress; the changelog and the group are told the same one, and it passes no
-//! command that is not decided.
+//! command that is not decided (D16: also when markers of one transaction come late while the next commits).
 
 use punctual::log::Destination;
 use punctual::position::Partition;

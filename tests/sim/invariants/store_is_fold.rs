@@ -1,4 +1,4 @@
-//! INV-STORE-4: the store of a task that is level with its changelog is the fold of the committed changelog, row for row,
+//! INV-STORE-6: the store of a task that is level with its changelog is the fold of the committed changelog, row for row,
 //! and the changelog as a whole is what was promised.
 
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ fn check_store(sim: &Sim, partition: Partition, store: &MemoryStore) -> Result<(
         return Ok(());
     }
     let committed = |key: &StateKey| log.committed_below(&key.encode(), below).and_then(|data| data.value.clone());
-    let violation = |detail: String| Err(Violation { id: "INV-STORE-4", detail });
+    let violation = |detail: String| Err(Violation { id: "INV-STORE-6", detail });
     let mut rows = 0;
     for kind in all_kinds() {
         for row in store.due(kind, DueKey::MIN, Timestamp::MAX, usize::MAX).expect("memory can be read") {

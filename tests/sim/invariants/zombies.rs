@@ -1,6 +1,6 @@
 //! INV-OWNER-2: nothing is seen of a process that another has followed: behind the barrier of the next owner of a partition
 //! no record of the one before is committed. What stands before the barrier may be decided after it: the next owner waits for
-//! that, since a committed reader does not see the barrier until then.
+//! that, since a committed reader does not see the barrier until then (D11, D17, D18, R24).
 
 use crate::oracle::Oracle;
 use crate::oracle::parts::Parts;

@@ -61,6 +61,7 @@ pub(crate) struct Writer {
 
 pub(super) fn settle(oracle: &mut Oracle, sim: &Sim, decision: &Decision) -> Result<(), Violation> {
     let mut parts = take_apart(decision)?;
+    answers::check_routes(sim, decision)?;
     let process = oracle.processes[&decision.owner];
     let skew = sim.pods[process.pod].state.borrow().skew;
     let writer = Writer { process, skew };
@@ -137,6 +138,7 @@ fn take_command(oracle: &mut Oracle, sim: &Sim, at: &Place<'_>, expected: &mut E
     };
     drop(broker);
     oracle.counts.commands += 1;
+    crate::invariants::fairness::note_command(oracle, sim, when.sent);
     let home = java_partition(spec.routing().as_bytes(), sim.plan.partitions);
     let is_garbage = matches!(spec.ask, Ask::Garbage(_));
     if home != at.partition && !is_garbage {
