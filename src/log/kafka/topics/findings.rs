@@ -122,7 +122,9 @@ fn missing(topic: &PlannedTopic) -> Finding {
         key: "topic",
         found: "missing".to_owned(),
         expected: format!("the topic for {}", topic.destination),
-        remedy: "run `punctual topics create`: nothing else creates it".to_owned(),
+        remedy:
+            "run `punctual topics create`, for nothing else creates it; one that is there is seen with a right to it"
+                .to_owned(),
     }
 }
 

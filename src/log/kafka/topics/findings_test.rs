@@ -72,7 +72,7 @@ fn a_missing_topic_is_an_error() {
             cluster.topics.remove("fired");
         },
         &expect![[r#"
-            error: topic `fired`: topic is missing, expected the topic for fired of kind 1; run `punctual topics create`: nothing else creates it
+            error: topic `fired`: topic is missing, expected the topic for fired of kind 1; run `punctual topics create`, for nothing else creates it; one that is there is seen with a right to it
         "#]],
     );
 }
