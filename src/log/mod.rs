@@ -6,6 +6,7 @@
 //! is open between two calls and the outcome of each is known before the next begins (INV-LOG-2).
 
 pub mod kafka;
+pub mod places;
 pub mod transaction;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use self::places::Places;
 use crate::position::{Offset, Partition, Position};
 use crate::time::Timestamp;
 use crate::timer::kind::KindNumber;
@@ -146,8 +148,8 @@ pub enum CommitOutcome {
 /// A transaction that committed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
-    /// Per partition of the changelog that was written: the position behind the last record.
-    pub changelog: BTreeMap<Partition, Position>,
+    /// Per partition of the changelog that was written: the places of the records, as far as the broker told them.
+    pub changelog: BTreeMap<Partition, Places>,
     /// The latest time at which the broker appended a changelog record, if that topic has `LogAppendTime`.
     pub appended: Option<Timestamp>,
 }

@@ -123,10 +123,15 @@ pub(super) fn barrier(partition: Partition, nonce: u64, owner: &str) -> Emission
 }
 
 fn changelog(partition: Partition, key: &StateKey, value: Option<Bytes>) -> Emission {
+    raw_changelog(partition, key.encode(), value)
+}
+
+/// Returns a record of the changelog.
+pub(super) fn raw_changelog(partition: Partition, key: Bytes, value: Option<Bytes>) -> Emission {
     Emission {
         to: Destination::Changelog,
         partition: Some(partition),
-        key: Some(key.encode()),
+        key: Some(key),
         value,
         headers: Vec::new(),
         timestamp: None,

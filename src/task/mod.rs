@@ -17,23 +17,30 @@
 
 pub mod absorb;
 pub mod emit;
+pub mod mend;
 pub mod restore;
 pub mod rules;
 pub mod settle;
 pub mod tally;
 
-use std::collections::BTreeMap;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
 
 use crate::log::{Emission, TopicIds};
 use crate::position::{Partition, Position};
 use crate::store::overlay::Overlay;
-use crate::store::{Batch, Store, StoreError};
+use crate::store::{Store, StoreError};
 use crate::time::Timestamp;
 use crate::timer::kind::KindNumber;
 use crate::timer::model::Generation;
 use crate::timer::outcome::Mutation;
 use restore::Restore;
+use settle::InFlight;
 use tally::Tally;
+use watch::Watch;
 
 /// Where a task stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,8 +77,12 @@ pub struct Task<S> {
     /// Records that go out with the open transaction, in order; those of the changelog are added when it settles.
     emissions: Vec<Emission>,
     tally: Tally,
+    /// Who else writes the changelog.
+    watch: Watch,
+    /// Keys of the changelog that somebody else wrote, and that are to be written anew.
+    overwritten: BTreeSet<Bytes>,
     /// The batch that follows the transaction in flight.
-    in_flight: Option<Batch>,
+    in_flight: Option<InFlight>,
     /// Per kind, when it needs to be looked at next; a kind that does not stand here has to be looked up.
     wakes: BTreeMap<KindNumber, Option<Timestamp>>,
 }
@@ -106,6 +117,8 @@ impl<S: Store> Task<S> {
             topic_ids: None,
             emissions: Vec::new(),
             tally: Tally::default(),
+            watch: Watch::default(),
+            overwritten: BTreeSet::new(),
             in_flight: None,
             wakes: BTreeMap::new(),
         })
@@ -154,7 +167,10 @@ impl<S: Store> Task<S> {
 
     /// Returns whether there is something to commit.
     pub fn is_dirty(&self) -> bool {
-        self.open != self.committed || !self.emissions.is_empty() || !self.overlay.is_empty()
+        self.open != self.committed
+            || !self.emissions.is_empty()
+            || !self.overlay.is_empty()
+            || !self.overwritten.is_empty()
     }
 
     /// Returns how many records the open transaction has so far, those of the changelog not counted.

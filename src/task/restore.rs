@@ -7,7 +7,9 @@
 
 use std::time::Duration;
 
+use super::watch::Watch;
 use super::{Phase, Reached, Task, emit};
+use crate::log::places::Places;
 use crate::log::{ChangelogBatch, ChangelogRecord, Emission, Extent, FencingPosition, TopicIds};
 use crate::position::Position;
 use crate::store::{Store, StoreError};
@@ -126,9 +128,9 @@ impl<S: Store> Task<S> {
     }
 
     /// Returns whether the changelog would go back at this position: it was created anew under our feet.
-    pub fn would_regress(&self, changelog: Option<Position>) -> bool {
+    pub fn would_regress(&self, places: Option<&Places>) -> bool {
         let before = self.overlay.store().header().changelog_position;
-        changelog.is_some_and(|position| before.is_some_and(|before| position <= before))
+        places.and_then(Places::end).is_some_and(|position| before.is_some_and(|before| position <= before))
     }
 
     /// Begins to restore, once the barrier has committed.
@@ -137,6 +139,7 @@ impl<S: Store> Task<S> {
     /// When the task is not joining.
     pub fn begin_restore(&mut self, start: RestoreStart, now: Timestamp, boot: Duration) {
         assert!(self.phase == Phase::Joining, "a restore begins when a task joins");
+        self.watch = Watch::starting(start.until);
         self.phase = Phase::Restoring(Restore {
             nonce: start.nonce,
             until: start.until,
@@ -234,7 +237,8 @@ impl<S: Store> Task<S> {
     /// Folds one record. Returns whether it is the task's own barrier.
     fn restore_record(&mut self, record: &ChangelogRecord, restore: &mut Restore) -> Result<bool, StoreError> {
         let Ok(key) = StateKey::decode(&record.key) else {
-            restore.undecodable += 1;
+            // A tombstone leaves nothing that could be missing.
+            restore.undecodable += u64::from(record.value.is_some());
             return Ok(false);
         };
         match key {

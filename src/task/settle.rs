@@ -8,48 +8,71 @@
 //! Keeps: the store is written after the log has committed, never before (INV-STORE-2); the batch carries the positions it
 //! brings the store to (INV-STORE-1).
 
-use super::{Phase, Reached, Task, emit};
-use crate::log::Emission;
-use crate::position::Position;
-use crate::store::{Store, StoreError};
-use crate::time::Timestamp;
-use crate::wire::state::Meta;
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
 
 use super::tally::Tally;
+use super::{Phase, Reached, Task, emit};
+use crate::log::Emission;
+use crate::log::places::Places;
+use crate::position::Position;
+use crate::store::{Batch, Store, StoreError};
+use crate::time::Timestamp;
+use crate::wire::key::StateKey;
+use crate::wire::state::Meta;
+
+/// What follows a transaction when it has committed.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    /// For the store.
+    batch: Batch,
+    /// How many records of the changelog were sent.
+    sent: u64,
+    /// The keys that are written anew with it.
+    mended: BTreeSet<Bytes>,
+}
 
 impl<S: Store> Task<S> {
     /// Returns the records of the open transaction and what it does; those of the changelog come first.
     ///
+    /// # Errors
+    /// When the store cannot be read.
+    ///
     /// # Panics
     /// When the outcome of the transaction before is not known yet (INV-LOG-2).
-    pub fn prepare(&mut self) -> (Vec<Emission>, Tally) {
+    pub fn prepare(&mut self) -> Result<(Vec<Emission>, Tally), StoreError> {
         assert!(self.in_flight.is_none(), "INV-LOG-2: the outcome of a transaction is known before the next begins");
         let mut batch = self.overlay.batch();
         batch.header.input_position = self.open.position;
         batch.header.next_generation = self.open.generation;
         batch.header.forwarders = self.open.forwarders.clone();
         let mut records = emit::changes(self.partition, &batch);
-        if self.open != self.committed && self.has_changelog() {
+        records.append(&mut self.mended(&batch)?);
+        let is_meta_overwritten = self.overwritten.contains(&StateKey::Meta.encode());
+        if (self.open != self.committed || is_meta_overwritten) && self.has_changelog() {
             records.push(emit::meta(self.partition, &self.open.meta(self.fencing_position)));
         }
+        let sent = u64::try_from(records.len()).expect("records in memory are counted by 64 bits");
         records.append(&mut self.emissions);
-        self.in_flight = Some(batch);
-        (records, std::mem::take(&mut self.tally))
+        self.in_flight = Some(InFlight { batch, sent, mended: self.overwritten.clone() });
+        Ok((records, std::mem::take(&mut self.tally)))
     }
 
-    /// Follows a committed transaction with one batch into the store. `changelog` is the position behind the records that
-    /// the task had in it, if it had any.
+    /// Follows a committed transaction with one batch into the store. `places` are those of the records of the changelog
+    /// that the task had in it, if it had any and they are known.
     ///
     /// # Errors
     /// When the store cannot be written. The log is ahead of it then, and the task must be closed and restored.
     ///
     /// # Panics
     /// When nothing was prepared, or a position or the counter would fall (INV-POS-1, INV-GEN-1).
-    pub fn committed(&mut self, changelog: Option<Position>, now: Timestamp) -> Result<(), StoreError> {
-        let mut batch = self.in_flight.take().expect("a transaction was prepared before it committed");
+    pub fn committed(&mut self, places: Option<&Places>, now: Timestamp) -> Result<(), StoreError> {
+        let in_flight = self.in_flight.take().expect("a transaction was prepared before it committed");
+        let InFlight { mut batch, sent, mended } = in_flight;
         assert!(self.open.position >= self.committed.position, "INV-POS-1: committed positions never regress");
         assert!(self.open.generation >= self.committed.generation, "INV-GEN-1: the counter never falls");
-        if let Some(position) = changelog {
+        if let Some(position) = places.and_then(Places::end) {
             let before = batch.header.changelog_position;
             assert!(before.is_none_or(|before| before < position), "INV-POS-1: the changelog position never regresses");
             batch.header.changelog_position = Some(position);
@@ -57,6 +80,8 @@ impl<S: Store> Task<S> {
         batch.header.level_at = Some(now);
         self.overlay.commit(batch)?;
         self.committed = self.open.clone();
+        self.watch.committed(places, sent);
+        self.overwritten.retain(|key| !mended.contains(key));
         Ok(())
     }
 

@@ -198,11 +198,17 @@ pub const INPUT_LOST: Metric = counter(
     &[],
     "Records of the arm topic that its retention removed before they were read.",
 );
+/// Records of the changelog that are not ours.
+pub const FOREIGN_RECORDS: Metric = counter(
+    "punctual_changelog_foreign_records_total",
+    &[],
+    "Records that somebody else wrote to the changelog while a partition was owned; the owner has overwritten them.",
+);
 /// The build.
 pub const BUILD_INFO: Metric = gauge("punctual_build_info", &["version"], "Always 1; the version is in the label.");
 
 /// All metrics, in the order of docs/operations.md.
-pub const ALL: [Metric; 27] = [
+pub const ALL: [Metric; 28] = [
     ARMED,
     DISARMED,
     UNCHANGED,
@@ -229,6 +235,7 @@ pub const ALL: [Metric; 27] = [
     CLOCK_HELD,
     KIND_HELD,
     INPUT_LOST,
+    FOREIGN_RECORDS,
     BUILD_INFO,
 ];
 

@@ -72,6 +72,7 @@ struct FlowMetrics {
     commit: Histogram,
     restore: Histogram,
     input_lost: Counter,
+    foreign_records: Counter,
 }
 
 impl<C: Clock> WorkerObserver<C> {
@@ -235,6 +236,10 @@ impl<C: Clock> Observer for WorkerObserver<C> {
     fn input_lost(&mut self, _partition: Partition, records: u64) {
         self.flow.input_lost.increment(records);
     }
+
+    fn foreign_records(&mut self, _partition: Partition, records: usize) {
+        self.flow.foreign_records.increment(u64::try_from(records).unwrap_or(u64::MAX));
+    }
 }
 
 impl KindMetrics {
@@ -288,6 +293,7 @@ impl FlowMetrics {
             commit: histogram!(metrics::COMMIT.name),
             restore: histogram!(metrics::RESTORE.name),
             input_lost: counter!(metrics::INPUT_LOST.name),
+            foreign_records: counter!(metrics::FOREIGN_RECORDS.name),
         }
     }
 }

@@ -217,6 +217,7 @@ fn holds_and_losses_show() {
         observer.clock_held(true);
         observer.kind_held(number(1), true);
         observer.input_lost(Partition(0), 12);
+        observer.foreign_records(Partition(0), 3);
         observer.ticked(&TickReport { scanned: 7, undecodable: 1, saturated: true, ..TickReport::default() });
     });
     assert_shows(
@@ -225,6 +226,7 @@ fn holds_and_losses_show() {
             "punctual_clock_held{worker=\"0\"} 1",
             "punctual_kind_held{kind=\"email\",worker=\"0\"} 1",
             "punctual_input_lost_records_total 12",
+            "punctual_changelog_foreign_records_total 3",
             "punctual_scanned_rows_total{worker=\"0\"} 7",
             "punctual_undecodable_rows_total{worker=\"0\"} 1",
             "punctual_saturated_ticks_total{worker=\"0\"} 1",

@@ -10,6 +10,7 @@ use super::housekeeping::FLUSH_BOUND;
 use super::observer::{Observer, TaskState, TransactionEnd};
 use super::settle::COMMIT_BOUND;
 use super::{Seat, Worker, WorkerError};
+use crate::log::places::Places;
 use crate::log::{CommitOutcome, Log, LogError, Transaction};
 use crate::position::{Partition, Position};
 use crate::store::{Store, StoreError, Stores};
@@ -292,7 +293,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 self.observer.transaction(TransactionEnd::Committed, took, &Tally::default());
                 self.confirm_clock(&committed, took);
                 for ready in joining {
-                    self.begin_restore(&ready, committed.changelog.get(&ready.partition).copied())?;
+                    self.begin_restore(&ready, committed.changelog.get(&ready.partition).and_then(Places::end))?;
                 }
             }
             CommitOutcome::Aborted(aborted) => {

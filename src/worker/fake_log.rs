@@ -84,7 +84,7 @@ impl Broker {
                 let offset = Offset(i64::try_from(records.len()).unwrap());
                 let (key, value) = (emission.key.clone().unwrap(), emission.value.clone());
                 records.push(ChangelogRecord { offset, key, value });
-                committed.changelog.insert(partition, offset.next());
+                committed.changelog.entry(partition).or_default().insert(offset);
             }
             if let (Destination::Arm, Some(home)) = (emission.to, emission.partition) {
                 let records = self.commands.entry(home).or_default();

@@ -89,7 +89,12 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             Transaction { emissions: vec![task.probe()], positions: BTreeMap::from([(partition, task.position())]) };
         let (outcome, took) = self.commit("probe the broker's clock", &transaction);
         match outcome {
-            CommitOutcome::Committed(committed) => self.confirm_clock(&committed, took),
+            CommitOutcome::Committed(committed) => {
+                self.confirm_clock(&committed, took);
+                if let Some(task) = self.seats.get_mut(&partition).and_then(|seat| seat.task.as_mut()) {
+                    task.probed(committed.changelog.get(&partition));
+                }
+            }
             CommitOutcome::Aborted(aborted) => {
                 tracing::warn!(detail = aborted.detail, "probe of the broker's clock aborted");
             }

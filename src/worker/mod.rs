@@ -196,6 +196,10 @@ mod tests;
 mod trouble_tests;
 
 #[cfg(test)]
+#[path = "foreign_test.rs"]
+mod foreign_tests;
+
+#[cfg(test)]
 #[path = "forward_test.rs"]
 mod forward_tests;
 

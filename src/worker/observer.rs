@@ -88,4 +88,6 @@ pub trait Observer {
     fn kind_held(&mut self, kind: KindNumber, held: bool);
     /// Commands were removed from the topic before they were read.
     fn input_lost(&mut self, partition: Partition, records: u64);
+    /// Somebody else wrote these many records to the changelog; they are overwritten.
+    fn foreign_records(&mut self, partition: Partition, records: usize);
 }

@@ -54,18 +54,28 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         let mut transaction = Transaction::default();
         let mut tally = Tally::default();
         let mut participants = Vec::new();
+        let mut failed = Vec::new();
         for (partition, seat) in &mut self.seats {
             let Some(task) = seat.task.as_mut().filter(|task| task.takes_commands()) else {
                 continue;
             };
             transaction.positions.insert(*partition, task.position());
             if task.is_dirty() {
-                let (records, done) = task.prepare();
+                let (records, done) = match task.prepare() {
+                    Ok(prepared) => prepared,
+                    Err(error) => {
+                        failed.push((*partition, error));
+                        continue;
+                    }
+                };
                 let wanted = records.into_iter().filter(|r| results_are_free || r.to != Destination::Results);
                 transaction.emissions.extend(wanted);
                 tally.add(&done);
                 participants.push(*partition);
             }
+        }
+        for (partition, error) in failed {
+            self.close(partition, &error)?;
         }
         if participants.is_empty() {
             return Ok(());
@@ -121,13 +131,15 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             let Some(task) = self.seats.get_mut(partition).and_then(|seat| seat.task.as_mut()) else {
                 continue;
             };
-            let changelog = committed.changelog.get(partition).copied();
-            if task.would_regress(changelog) {
+            let places = committed.changelog.get(partition);
+            if task.would_regress(places) {
                 let detail = "the changelog topic was deleted and created anew while its timers were here";
                 return Err(WorkerError::Contradiction { partition: *partition, detail });
             }
-            if let Err(error) = task.committed(changelog, self.now) {
+            if let Err(error) = task.committed(places, self.now) {
                 failed.insert(*partition, error);
+            } else if let Some(from) = task.suspect() {
+                self.log.restore(*partition, from)?;
             }
         }
         for (partition, error) in failed {

@@ -13,6 +13,7 @@ use crate::position::Partition;
 use crate::store::Stores;
 use crate::task::Phase;
 use crate::task::absorb::Firing;
+use crate::task::mend::Examined;
 use crate::task::restore::Restored;
 use crate::time::Clock;
 use crate::time::guard::Reading;
@@ -182,6 +183,10 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         let Some(task) = self.seats.get_mut(&partition).and_then(|seat| seat.task.as_mut()) else {
             return Ok(());
         };
+        if !matches!(task.phase(), Phase::Restoring(_)) {
+            let examined = task.examine(batch);
+            return self.examined(partition, &examined);
+        }
         match task.restore(batch, self.now, boot) {
             Ok(Restored::NotYet) => {
                 if let Phase::Restoring(restore) = task.phase() {
@@ -207,6 +212,23 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             Ok(Restored::Contradiction(detail)) => Err(WorkerError::Contradiction { partition, detail }),
             Err(error) => self.close(partition, &error),
         }
+    }
+
+    /// Takes what a look at the changelog found: records of somebody else are an alert, and are overwritten.
+    fn examined(&mut self, partition: Partition, examined: &Examined) -> Result<(), WorkerError> {
+        if !examined.foreign.is_empty() {
+            tracing::error!(
+                %partition,
+                offsets = ?examined.foreign,
+                "somebody else wrote to the changelog, writing these keys anew; only the user of punctual may have the right"
+            );
+            self.observer.foreign_records(partition, examined.foreign.len());
+            self.dirty_since.get_or_insert(self.clock.boot());
+        }
+        if examined.is_done {
+            self.log.stop_restore(partition)?;
+        }
+        Ok(())
     }
 
     /// Reads commands again from the position of each task that could not take them.

@@ -78,6 +78,8 @@ impl Observer for Listener {
     fn clock_held(&mut self, _held: bool) {}
     fn kind_held(&mut self, _kind: KindNumber, _held: bool) {}
     fn input_lost(&mut self, _partition: Partition, _records: u64) {}
+
+    fn foreign_records(&mut self, _partition: Partition, _records: usize) {}
 }
 
 pub(super) struct Bench {

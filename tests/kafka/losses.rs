@@ -1,5 +1,6 @@
 //! Disks and offsets that are lost, and transactions that are left open: the changelog is the truth.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
@@ -87,6 +88,44 @@ fn a_disarm_behind_an_open_transaction_is_in_force() {
     wait_for_instant(due);
     let _process = scene.serve("a");
     scene.wait_until_answered();
+    scene.settle_all();
+}
+
+// Somebody with the right to write removes every key of the changelog; the owner writes its own state anew.
+#[test]
+fn what_somebody_else_writes_to_the_changelog_is_reported_and_overwritten() {
+    let mut scene = Scene::new(Broker::shared(), "foreign");
+    let mut process = scene.serve("a");
+    let changelog = scene.deployment.reader(&["changelog"]);
+    scene.arm_many("pending", 100, Duration::from_secs(12), Duration::from_secs(16));
+    scene.wait_until_answered();
+    let barrier_and_meta = 2 * usize::try_from(PARTITIONS).unwrap();
+    let own = changelog.wait_for(100 + barrier_and_meta, BOUND, "the state of all timers");
+    let writer: BaseProducer = scene.deployment.client().create().unwrap();
+    let keys: BTreeSet<_> = own.into_iter().map(|record| (record.partition, record.key.unwrap())).collect();
+    let topic = scene.deployment.topic("changelog");
+    for (partition, key) in &keys {
+        let tombstone = BaseRecord::<[u8], [u8]>::to(&topic).partition(*partition).key(key);
+        writer.send(tombstone).map_err(|(error, _)| error).unwrap();
+    }
+    writer.flush(BOUND).unwrap();
+    // Noticed with the next own records.
+    let found = || process.metric("punctual_changelog_foreign_records_total");
+    let written = f64::from(u32::try_from(keys.len()).unwrap());
+    let mut number = 0;
+    wait::until_true(BOUND, "every record is found", || {
+        scene.arm_many(&format!("more-{number}"), 40, Duration::from_secs(12), Duration::from_secs(16));
+        scene.wait_until_answered();
+        number += 1;
+        found() >= written
+    });
+    assert!((found() - written).abs() < 0.5, "no record of its own is among them: {} of {written}", found());
+    let pending = f64::from(100 + 40 * number);
+    let is_whole = || (process.metric("punctual_pending_timers") - pending).abs() < 0.5;
+    wait::until_true(BOUND, "nothing is gone", is_whole);
+    process.stop();
+    fs::remove_dir_all(scene.deployment.state_directory("a")).unwrap();
+    let _process = scene.serve("a");
     scene.settle_all();
 }
 

@@ -63,9 +63,7 @@ impl Report {
         if let (Ok(partition), NativeOffset::Offset(offset)) =
             (u32::try_from(partition), NativeOffset::from_raw(offset))
         {
-            let behind = Offset(offset).next();
-            let position = self.committed.changelog.entry(Partition(partition)).or_insert(behind);
-            *position = behind.max(*position);
+            self.committed.changelog.entry(Partition(partition)).or_default().insert(Offset(offset));
         }
         self.committed.appended = self.committed.appended.max(appended);
     }
@@ -182,7 +180,7 @@ impl ProducerContext for ReportContext {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::position::Position;
+    use crate::log::places::Places;
     use crate::timer::kind::KindNumber;
 
     fn fired(kind: u32) -> Destination {
@@ -200,7 +198,14 @@ mod tests {
         report.deliver(event, 0, 99, Some(Timestamp::from_millis(9)));
         assert_eq!(report.failure(), None);
         assert_eq!(report.waiting(), BTreeSet::new());
-        let changelog = BTreeMap::from([(Partition(0), Position(9)), (Partition(3), Position(2))]);
+        let places = |offsets: &[i64]| {
+            let mut places = Places::default();
+            for offset in offsets {
+                places.insert(Offset(*offset));
+            }
+            places
+        };
+        let changelog = BTreeMap::from([(Partition(0), places(&[7, 8])), (Partition(3), places(&[1]))]);
         assert_eq!(report.committed(), Committed { changelog, appended: Some(Timestamp::from_millis(2)) });
     }
 

@@ -1,5 +1,7 @@
 //! What restoring and reading promise.
 
+use std::collections::BTreeMap;
+
 use punctual::log::{ChangelogBatch, Log, LogEvent};
 use punctual::position::{Offset, Partition, Position};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
@@ -42,7 +44,7 @@ fn a_restore_over_markers_and_aborted_records_ends_at_the_nonce() {
     for number in 0..3 {
         member.commit_surely(&[state(&format!("{number}"))]);
     }
-    let barrier = member.commit_surely(&[state("nonce")]).changelog[&Partition(0)];
+    let barrier = member.commit_surely(&[state("nonce")]).changelog[&Partition(0)].end().unwrap();
     let (keys, position) = restore(&mut member, Position(0), |batch| has(batch, "nonce"));
     assert_eq!(keys, ["committed", "0", "1", "2", "nonce"]);
     assert!(position >= barrier, "{position} is behind the barrier at {barrier}");
@@ -60,7 +62,7 @@ fn a_restore_waits_for_a_dead_writers_transaction_and_misses_nothing_above_it() 
     let dead = rig.open_transaction("dead", &rig.topics.changelog, &["dead"]);
     let mut member = rig.member("a", 1);
     member.commit_surely(&[state("above")]);
-    let barrier = member.commit_surely(&[state("nonce")]).changelog[&Partition(0)];
+    let barrier = member.commit_surely(&[state("nonce")]).changelog[&Partition(0)].end().unwrap();
     assert!(member.log.changelog_extent(Partition(0)).unwrap().end >= barrier, "the extent sees open transactions");
     let (keys, _) = restore(&mut member, Position(0), |batch| has(batch, "nonce"));
     assert_eq!(keys, ["above", "nonce"]);
@@ -116,7 +118,9 @@ fn a_restore_that_starts_with_the_barrier_always_ends() {
             record.partition = Some(Partition(number));
             record
         });
-        let mut waiting = member.commit_surely(&barriers.collect::<Vec<_>>()).changelog;
+        let committed = member.commit_surely(&barriers.collect::<Vec<_>>());
+        let mut waiting: BTreeMap<Partition, Position> =
+            committed.changelog.into_iter().map(|(partition, places)| (partition, places.end().unwrap())).collect();
         for (partition, behind) in &waiting {
             member.log.restore(*partition, Position(behind.0 - 1)).unwrap();
         }
