@@ -135,7 +135,13 @@ mod tests {
     fn a_broker_that_lets_nobody_in_is_another_remedy_than_one_that_is_away() {
         let remedies =
             ["Connection refused", "SSL handshake failed: certificate verify failed", "SASL authentication error"];
-        let remedies = remedies.map(remedy);
+        let remedies = [
+            "Connection refused",
+            "SSL handshake failed: certificate verify failed",
+            "SASL authentication error",
+            "Broker: Topic authorization failed",
+        ]
+        .map(remedy);
         assert!(remedies[0].contains("whether the broker runs"), "{remedies:?}");
         assert!(remedies[1].contains("ssl.ca.location"), "{remedies:?}");
         assert!(remedies[2].contains("sasl.password"), "{remedies:?}");

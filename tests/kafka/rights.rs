@@ -200,6 +200,24 @@ fn the_service_waits_for_a_right_and_goes_on_when_it_has_it() {
     }
 }
 
+/// A command that must go to another partition of the arm topic waits until it may be written there.
+#[test]
+fn a_stray_waits_for_the_right_to_forward_it() {
+    let mut stage = Stage::new("rights-stray");
+    let name = stage.name;
+    let mut rights = documented("serve", name);
+    rights.retain(|granted| *granted != right("arm topic", "WRITE", name));
+    let (mut process, user) = stage.launch_as_user(&rights);
+    process.wait_until_ready();
+    stage.scene.commands = stage.scene.deployment.commands_partitioned_by(Partitioner::Crc32);
+    (0..10).for_each(|number| stage.scene.arm(&format!("s-{number}"), "t", after(Duration::from_secs(1))));
+    stage.scene.commands.flush();
+    process.wait_for_words(BOUND, &["rights-stray.arm", "no right to write to it"]);
+    Secured::shared().grant(&user, &[right("arm topic", "WRITE", name)]);
+    stage.scene.settle_all();
+    process.stop();
+}
+
 /// L6: a topic that we may not write to holds up what is for it, and nothing else.
 #[test]
 fn l6_a_topic_without_the_right_to_write_holds_its_own_kind_only() {
