@@ -208,6 +208,16 @@ fn times_that_are_too_short_are_a_warning() {
 }
 
 #[test]
+fn a_changelog_that_forgets_within_an_ordinary_stop_is_a_warning() {
+    check(
+        |cluster| set(cluster, "changelog", &[("delete.retention.ms", "60000")]),
+        &expect![[r#"
+            warning: topic `changelog`: delete.retention.ms is 60000, expected 604800000; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic changelog --add-config delete.retention.ms=604800000): a state directory is older than half of it after nearly every stop, and is then restored from the start
+        "#]],
+    );
+}
+
+#[test]
 fn records_that_would_not_fit_are_a_warning() {
     check(
         |cluster| {
