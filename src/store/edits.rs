@@ -81,6 +81,11 @@ impl Edits {
         }
     }
 
+    /// Returns which changed timer has this place.
+    pub(super) fn at(&self, at: Located) -> Option<&TimerKey> {
+        self.places.get(&(at.kind, at.at))
+    }
+
     /// Takes a timer from the place where the mutation found it.
     fn unlink(&mut self, key: &TimerKey, previous: Option<Located>) -> &TimerEdit {
         if let Some(previous) = previous {

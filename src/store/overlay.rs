@@ -76,6 +76,12 @@ impl<S: Store> Overlay<S> {
         self.edits.fold(mutation);
     }
 
+    /// Returns whether one of the changed timers is another one than `key` and has this place. No two of ours ever share one;
+    /// what somebody else wrote to a changelog may.
+    pub fn has_other_at(&self, at: Located, key: &TimerKey) -> bool {
+        self.edits.at(at).is_some_and(|other| other != key)
+    }
+
     /// Returns whether no row changes. Cursors alone do not count: they ride in the next batch, and are no loss.
     pub fn is_empty(&self) -> bool {
         self.edits.is_empty()

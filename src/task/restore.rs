@@ -245,7 +245,7 @@ impl<S: Store> Task<S> {
             StateKey::Timer(key) => {
                 let previous = self.overlay.locate(&key)?;
                 match record.value.as_deref().map(wire::state::decode_timer) {
-                    Some(Ok(timer)) if timer.key == key && timer.generation.0 < u64::MAX => {
+                    Some(Ok(timer)) if timer.key == key && !self.overlay.has_other_at(timer.located(), &key) => {
                         self.open.generation = self.open.generation.max(Generation(timer.generation.0 + 1));
                         self.fold(Mutation::Put { timer: Box::new(timer), previous });
                     }

@@ -12,9 +12,11 @@ use crate::store::memory::MemoryStore;
 use crate::store::{Batch, Store};
 use crate::task::Task;
 use crate::time::Timestamp;
-use crate::timer::model::Generation;
+use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
+use crate::timer::kind::KindNumber;
+use crate::timer::model::{Generation, Timer};
 use crate::wire::key::StateKey;
-use crate::wire::state::Meta;
+use crate::wire::state::{Meta, encode_timer};
 
 const P: Partition = Partition(0);
 
@@ -73,4 +75,34 @@ fn commands_are_not_read_again_from_the_start_when_the_position_cannot_be_read()
     let found = Restored::From { position: Position(50), lost: 0 };
     assert_eq!(ends(vec![Some(too_new), Some(good)]), found, "a later one can be read");
     assert_eq!(ends(vec![]), Restored::From { position: Position(0), lost: 0 }, "there never was one");
+}
+
+#[test]
+fn two_timers_at_one_place_are_one_and_a_record_that_cannot_be() {
+    // Somebody else wrote it: in a partition no generation is given twice.
+    let timer = |id: &str| {
+        let run = RunKey { tenant: Tenant::parse("").unwrap(), run: Run::parse("r").unwrap() };
+        Timer {
+            key: TimerKey { run, id: TimerId::parse(id).unwrap() },
+            kind: KindNumber::new(1).unwrap(),
+            due: at(500),
+            wake: at(500),
+            generation: Generation::MAX,
+            attempt: 0,
+            armed: at(0),
+            payload: None,
+            record_key: None,
+            headers: Vec::new(),
+            outbox: Vec::new(),
+        }
+    };
+    let record = |offset: i64, id: &str| {
+        let key = StateKey::Timer(timer(id).key).encode();
+        ChangelogRecord { offset: Offset(offset), key, value: Some(encode_timer(&timer(id))) }
+    };
+    let mut task = restoring(None, at(0));
+    let records = vec![record(0, "a"), record(1, "b"), record(2, "a")];
+    task.restore(&batch(records, 10), at(1), Duration::ZERO).unwrap();
+    let header = task.overlay().store().header();
+    assert_eq!((header.undecodable, header.pending.values().sum::<u64>()), (1, 1));
 }

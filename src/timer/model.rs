@@ -14,6 +14,13 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(pub u64);
 
+impl Generation {
+    /// The largest one that a stored timer may have. A counter that rises with each arm does not come near.
+    pub const MAX: Self = Self(u64::MAX >> 2);
+    /// The largest counter that is read: whatever somebody else wrote, it can go on for ever.
+    pub const COUNTER_MAX: Self = Self(u64::MAX >> 1);
+}
+
 /// A header of a record, as Kafka has it: the name may stand twice, the value may be null or any bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {

@@ -90,7 +90,7 @@ pub fn decode_timer(bytes: &[u8]) -> Result<Timer, DecodeError> {
         kind,
         due,
         wake,
-        generation: Generation(message.generation),
+        generation: generation(message.generation, Generation::MAX).map_err(malformed)?,
         attempt: message.attempt,
         armed: Timestamp::from_millis(message.armed_ms),
         payload: message.payload,
@@ -212,7 +212,8 @@ impl Meta {
         }
         Ok(Self {
             input_position: Position(message.input_position),
-            next_generation: Generation(message.next_generation),
+            next_generation: generation(message.next_generation, Generation::COUNTER_MAX)
+                .map_err(|problem| DecodeError::malformed(WHAT, problem))?,
             forwarders,
         })
     }
@@ -255,6 +256,15 @@ fn check_reader(what: &'static str, reader_min: u32) -> Result<(), DecodeError> 
         return Err(DecodeError::TooNew { what, problem });
     }
     Ok(())
+}
+
+fn generation(number: u64, max: Generation) -> Result<Generation, String> {
+    let generation = Generation(number);
+    if generation <= max {
+        Ok(generation)
+    } else {
+        Err(format!("its generation is {number}, which no counter reaches"))
+    }
 }
 
 fn instant(field: &str, millis: i64) -> Result<Timestamp, String> {

@@ -79,6 +79,10 @@ fn contradictions_are_errors() {
         expected.assert_eq(&decode_timer(&message.encode_to_vec()).unwrap_err().to_string());
     };
     check(
+        |timer| timer.generation = 1 << 63,
+        expect!["timer cannot be decoded: its generation is 9223372036854775808, which no counter reaches"],
+    );
+    check(
         |timer| timer.wake_ms = timer.due_ms - 1,
         expect![
             "timer cannot be decoded: its wake 2026-12-01T09:00:00.249Z is before its due 2026-12-01T09:00:00.250Z"
@@ -146,6 +150,10 @@ fn a_meta_that_contradicts_itself_is_an_error() {
         change(&mut message);
         expected.assert_eq(&Meta::decode(&message.encode_to_vec()).unwrap_err().to_string());
     };
+    check(
+        |meta| meta.next_generation = u64::MAX,
+        expect!["meta cannot be decoded: its generation is 18446744073709551615, which no counter reaches"],
+    );
     check(|meta| meta.input_position = -1001, expect!["meta cannot be decoded: its input position is -1001"]);
     check(
         |meta| meta.forwarders = vec![proto::Forwarder { partition: 9, position: -1 }],
@@ -176,7 +184,7 @@ proptest! {
     #[test]
     fn meta_comes_back(
         position in 0..=i64::MAX,
-        generation: u64,
+        generation in 0..=Generation::MAX.0,
         forwarders in btree_map(any::<u32>().prop_map(Partition), (0..=i64::MAX).prop_map(Position), 0..4),
     ) {
         let meta = Meta { input_position: Position(position), next_generation: Generation(generation), forwarders };

@@ -95,7 +95,7 @@ pub(crate) fn command() -> impl Strategy<Value = (Command, Encoding)> {
 
 pub(crate) fn timer() -> impl Strategy<Value = Timer> {
     let times = (timestamp(), timestamp(), timestamp());
-    let numbers = (kind_number(), any::<u64>(), any::<u32>());
+    let numbers = (kind_number(), 0..=Generation::MAX.0, any::<u32>());
     let carried = (option::of(bytes(32)), option::of(bytes(16)), headers(), outbox());
     (timer_key(), times, numbers, carried).prop_map(
         |(key, (one, other, armed), (kind, generation, attempt), (payload, record_key, headers, outbox))| Timer {

@@ -75,7 +75,7 @@ fn what_failed_once_is_well() {
 #[test]
 fn rows_that_were_damaged() {
     let forwarders = btree_map(any::<u32>().prop_map(Partition), (0..=i64::MAX).prop_map(Position), 0..4);
-    let meta = (0..=i64::MAX, any::<u64>(), forwarders).prop_map(|(position, generation, forwarders)| {
+    let meta = (0..=i64::MAX, 0..=Generation::MAX.0, forwarders).prop_map(|(position, generation, forwarders)| {
         Meta { input_position: Position(position), next_generation: Generation(generation), forwarders }.encode()
     });
     let barrier = (any::<u64>(), ".{0,24}").prop_map(|(nonce, owner)| Barrier { nonce, owner }.encode());
