@@ -37,6 +37,7 @@ check: setup ## Checks format, lints, docs, layers, scripts and the chart. Write
 check-rust:
 	cargo fmt --check
 	$(cargo) clippy --all-targets --locked -- -D warnings
+	$$(scripts/tools)/cargo-deny --log-level error check bans licenses sources
 	RUSTDOCFLAGS='-D warnings' $(cargo) doc --no-deps --locked
 
 .PHONY: check-text

@@ -364,8 +364,8 @@ def run(directory):
     finally:
         if not keeps:
             processes.stop()
-    if not keeps:
-        say(f"{GREEN}nothing lost, nothing twice, nothing early{PLAIN}; everything is stopped")
+    end = "everything is left running" if keeps else "everything is stopped"
+    say(f"{GREEN}nothing lost, nothing twice, nothing early{PLAIN}; {end}")
     return 0
 
 

@@ -82,6 +82,8 @@ class Objects(unittest.TestCase):
         self.assertEqual(pod["terminationGracePeriodSeconds"], 30)
         self.assertTrue(pod["securityContext"]["runAsNonRoot"])
         self.assertTrue(container(objects)["securityContext"]["readOnlyRootFilesystem"])
+        self.assertEqual(container(objects)["securityContext"]["capabilities"], {"drop": ["ALL"]})
+        self.assertFalse(container(objects)["securityContext"]["allowPrivilegeEscalation"])
         self.assertEqual(spec["volumeClaimTemplates"][0]["metadata"]["name"], "state")
         self.assertEqual(objects["Service"]["spec"]["clusterIP"], "None")
         self.assertEqual(spec["serviceName"], objects["Service"]["metadata"]["name"])

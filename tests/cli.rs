@@ -4,6 +4,8 @@
 
 #[path = "cli/refused.rs"]
 mod refused;
+#[path = "cli/secrets.rs"]
+mod secrets;
 
 use std::path::Path;
 use std::process::Output;
@@ -114,6 +116,9 @@ fn every_command_has_help_with_examples() {
         let help = stdout(&output);
         assert!(help.contains("\nExamples:\n  "), "{verb:?}: {help}");
         assert!(help.lines().all(|line| line.chars().count() <= 110), "{verb:?}: {help}");
+        let examples = help.split_once("\nExamples:\n").unwrap().1.lines().take_while(|line| !line.is_empty());
+        let is_one = |line: &str| line.starts_with("  ") && line.contains("punctual ");
+        assert!(examples.clone().all(is_one), "an example that wraps cannot be copied: {verb:?}: {help}");
     }
 }
 

@@ -77,7 +77,7 @@ pub enum Verb {
 const SERVE_EXAMPLES: &str = "\
 Examples:
   punctual serve --config punctual.yaml
-  punctual serve --config punctual.yaml --set instance=punctual-1 --set state_dir=/var/lib/punctual-1
+  punctual serve --config punctual.yaml --set instance=punctual-1 --set state_dir=/tmp/p1
   PUNCTUAL__KAFKA__BOOTSTRAP_SERVERS=kafka:9092 punctual serve --config punctual.yaml";
 
 /// Where settings come from.
@@ -98,7 +98,7 @@ pub struct KafkaArgs {
     #[command(flatten)]
     pub settings: SettingsArgs,
     /// Brokers to start from, host:port, separated by commas, over the configuration
-    #[arg(long, value_name = "SERVERS", help_heading = "Settings")]
+    #[arg(long, value_name = "SERVERS", value_parser = NonEmptyStringValueParser::new(), help_heading = "Settings")]
     pub bootstrap_servers: Option<String>,
     /// Longest time for each request to Kafka
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, help_heading = "Settings")]
@@ -319,10 +319,10 @@ pub struct TopicsArgs {
 #[derive(Clone, Debug, Args)]
 pub struct TopicsCreateArgs {
     /// Partitions of new topics, over the configuration
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub partitions: Option<u32>,
     /// Replicas of new topics, over the configuration; -1 leaves them to the broker
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = replication)]
     pub replication: Option<i32>,
     /// The rest.
     #[command(flatten)]
@@ -382,6 +382,12 @@ Examples:
   punctual completions bash > /etc/bash_completion.d/punctual
   punctual completions zsh > \"${fpath[1]}/_punctual\"
   punctual completions fish > ~/.config/fish/completions/punctual.fish";
+
+/// Reads a number of replicas.
+fn replication(text: &str) -> Result<i32, String> {
+    let number = text.parse().ok().filter(|number| *number == -1 || (1..=100).contains(number));
+    number.ok_or_else(|| "write 1 to 100, or -1 for the broker's own default".to_owned())
+}
 
 /// Reads a bound of the tool itself, such as a time-out: `10s`, `1m 30s`.
 fn duration(text: &str) -> Result<Duration, String> {

@@ -91,10 +91,26 @@ impl From<io::Error> for Failure {
 impl From<LogError> for Failure {
     fn from(error: LogError) -> Self {
         match error {
-            LogError::Retriable { .. } => Self::failed(error.to_string())
-                .with_remedy("check --bootstrap-servers (or kafka.bootstrap_servers) and whether the broker runs"),
+            LogError::Retriable { .. } => {
+                let message = error.to_string();
+                let remedy = remedy(&message);
+                Self::failed(message).with_remedy(remedy)
+            }
             LogError::Fatal { .. } => Self::failed(error.to_string()),
         }
+    }
+}
+
+/// Returns what to do when a broker cannot be reached: the words of the client library tell whether it was there.
+fn remedy(message: &str) -> &'static str {
+    if message.contains("SASL") || message.contains("uthentication") {
+        "check security.protocol and sasl.mechanism, sasl.username and sasl.password under kafka.properties"
+    } else if message.contains("authorization failed") {
+        "the user lacks a right: docs/operations.md lists those that each command needs"
+    } else if message.contains("SSL") {
+        "check security.protocol, ssl.ca.location and ssl.certificate.location under kafka.properties"
+    } else {
+        "check --bootstrap-servers (or kafka.bootstrap_servers) and whether the broker runs"
     }
 }
 
@@ -113,6 +129,21 @@ mod tests {
         let mut told = Vec::new();
         let _ = Failure::usage("--at `x` is no instant").with_remedy("write Z").report(&mut told);
         assert_eq!(String::from_utf8(told).unwrap(), "error: --at `x` is no instant\n  write Z\n");
+    }
+
+    #[test]
+    fn a_broker_that_lets_nobody_in_is_another_remedy_than_one_that_is_away() {
+        let remedies = [
+            "Connection refused",
+            "SSL handshake failed: certificate verify failed",
+            "SASL authentication error",
+            "Broker: Topic authorization failed",
+        ]
+        .map(remedy);
+        assert!(remedies[0].contains("whether the broker runs"), "{remedies:?}");
+        assert!(remedies[1].contains("ssl.ca.location"), "{remedies:?}");
+        assert!(remedies[2].contains("sasl.password"), "{remedies:?}");
+        assert!(remedies[3].contains("lacks a right"), "{remedies:?}");
     }
 
     #[test]

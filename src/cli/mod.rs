@@ -23,6 +23,8 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use self::args::{CommandLine, ConfigVerb, TopicsVerb, Verb};
@@ -34,11 +36,30 @@ use crate::time::system::SystemClock;
 
 /// Runs a command line and returns its exit code. Help, version and mistakes of use are answered and end the process.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let line = CommandLine::parse_from(arguments);
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let line = match CommandLine::try_parse_from(&arguments) {
+        Ok(line) => line,
+        Err(error) => with_meant(error, &arguments).exit(),
+    };
     match carry_out(&line.verb) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(&mut io::stderr()),
     }
+}
+
+/// Adds what was probably meant: `--wait` takes its time behind an equals sign, for without one it needs none.
+fn with_meant(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let is_wait_with_time = |pair: &[OsString]| match pair {
+        [wait, time] => wait == "--wait" && time.to_str().is_some_and(|time| humantime::parse_duration(time).is_ok()),
+        _ => false,
+    };
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some([_, time]) = arguments.windows(2).find(|pair| is_wait_with_time(pair))
+    {
+        let tip = StyledStr::from(format!("write --wait={}", time.display()));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
 }
 
 fn carry_out(verb: &Verb) -> Result<(), Failure> {

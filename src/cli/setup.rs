@@ -8,7 +8,6 @@ use super::args::{KafkaArgs, SettingsArgs};
 use super::failure::Failure;
 use crate::config::settings::Config;
 use crate::config::sources::Sources;
-use crate::log::kafka::settings::check_properties;
 use crate::log::kafka::tool::Connection;
 use crate::timer::kind::{KindNumber, KindRef};
 
@@ -50,9 +49,8 @@ impl Setup {
 pub(super) fn load(args: &SettingsArgs) -> Result<Config, Failure> {
     let sources = Sources::gather(args.config.as_deref(), &args.set);
     let config = sources.and_then(|sources| Config::load(&sources));
-    let config = config.map_err(|error| Failure::usage(error.to_string()))?;
-    check_properties(&config.kafka.properties).map_err(|error| Failure::usage(format!("kafka.properties: {error}")))?;
-    Ok(config)
+    let config = config.and_then(|config| config.check_properties().map(|()| config));
+    config.map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// Loads the settings and judges them as a whole, as the service needs them.

@@ -11,6 +11,8 @@ use crate::time::Timestamp;
 use crate::timer::command::When;
 use crate::wire::duration::{parse_millis, write_millis};
 
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
 /// Reads `--at` or `--after`.
 ///
 /// # Errors
@@ -68,7 +70,9 @@ fn meant(text: &str) -> Option<String> {
         return None;
     }
     let duration = humantime::parse_duration(text).ok()?;
-    i64::try_from(duration.as_millis()).ok().map(write_millis)
+    let millis = i64::try_from(duration.as_millis()).ok()?;
+    // What was said in days is best answered in days.
+    if millis > 0 && millis % DAY_MS == 0 { Some(format!("P{}D", millis / DAY_MS)) } else { Some(write_millis(millis)) }
 }
 
 #[cfg(test)]
@@ -94,6 +98,8 @@ mod tests {
     #[test]
     fn t9_ambiguous_durations_are_refused_with_what_was_meant() {
         assert!(refusal(None, Some("30m")).ends_with("\n  did you mean PT30M?\n"), "{}", refusal(None, Some("30m")));
+        assert!(refusal(None, Some("7d")).ends_with("\n  did you mean P7D?\n"), "{}", refusal(None, Some("7d")));
+        assert!(refusal(None, Some("36h")).ends_with("\n  did you mean PT36H?\n"), "{}", refusal(None, Some("36h")));
         assert!(!refusal(None, Some("1M")).contains("did you mean"), "a minute or a month");
         assert!(!refusal(None, Some("P1M")).contains("did you mean"), "a month has no length");
         assert!(refusal(None, Some("PT0S")).contains("--after `PT0S` is not longer than nothing"), "zero");

@@ -8,18 +8,14 @@ use std::fmt::Write as _;
 use super::layers::{KINDS, PROPERTIES, Setting};
 use super::settings::Config;
 use super::yaml::{Node, Placed};
+use crate::log::kafka::settings;
 
 /// What stands for the value of a secret.
 pub(super) const REDACTED: &str = "***";
 
 /// Returns whether the value of the key must not be shown. Only librdkafka properties can be secret.
 pub(super) fn is_secret(key: &str) -> bool {
-    let Some(property) = key.strip_prefix(PROPERTIES) else {
-        return false;
-    };
-    let last = property.rsplit('.').next().unwrap_or(property);
-    let is_named_so = ["password", "passphrase", "secret", "pem"].iter().any(|word| last.contains(word));
-    is_named_so || property == "sasl.oauthbearer.config"
+    key.strip_prefix(PROPERTIES).is_some_and(settings::is_secret)
 }
 
 impl Config {

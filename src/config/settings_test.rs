@@ -22,6 +22,7 @@ fn the_defaults_are_complete_and_valid() {
     assert_eq!(config.topics.results.as_deref(), Some("timers.results"));
     assert_eq!(config.store.memory_budget, MemoryBudget::Auto);
     assert!(config.kafka.static_membership, "a restart keeps its partitions");
+    assert!(config.admin_listen.ip().is_loopback(), "nobody elsewhere reads metrics unless told so");
 }
 
 #[test]

@@ -45,7 +45,11 @@ impl Config {
         self.check_topics()
     }
 
-    fn check_properties(&self) -> Result<(), ConfigError> {
+    /// Judges the librdkafka properties alone, which every client needs.
+    ///
+    /// # Errors
+    /// When one is misspelt, ours, or has a value that librdkafka does not take.
+    pub fn check_properties(&self) -> Result<(), ConfigError> {
         for (name, value) in &self.kafka.properties {
             let alone = BTreeMap::from([(name.clone(), value.clone())]);
             settings::check_properties(&alone).map_err(|error| {

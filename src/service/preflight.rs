@@ -11,7 +11,6 @@ use anyhow::{Context, Result, bail};
 use crate::config::convert::TopicFacts;
 use crate::config::settings::Config;
 use crate::log::LogError;
-use crate::log::kafka::settings::check_properties;
 use crate::log::kafka::topics::findings::Severity;
 use crate::log::kafka::topics::{Inspection, Topics};
 use crate::time::Clock;
@@ -31,20 +30,12 @@ const CHANGELOG_ROOM_BYTES: usize = 4096;
 /// Checks the settings and the topics.
 pub(super) fn check(config: &Config) -> Result<TopicFacts> {
     config.validate()?;
-    check_properties(&config.kafka.properties).context("kafka.properties")?;
     let inspection = inspect(config)?;
-    let mut is_wrong = false;
-    for finding in &inspection.findings {
-        match finding.severity {
-            Severity::Error => {
-                is_wrong = true;
-                tracing::error!(%finding, "topic is wrong");
-            }
-            Severity::Warning => tracing::warn!(%finding, "topic is doubtful"),
-        }
+    for finding in inspection.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
+        tracing::warn!(%finding, "topic is doubtful");
     }
-    if is_wrong {
-        let errors: Vec<String> = inspection.errors().map(ToString::to_string).collect();
+    let errors: Vec<String> = inspection.errors().map(ToString::to_string).collect();
+    if !errors.is_empty() {
         bail!(
             "the topics do not fit:\n  {}\nrun `punctual topics create` for those that are missing, and `punctual topics validate` for all",
             errors.join("\n  ")

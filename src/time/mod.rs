@@ -76,6 +76,15 @@ impl Timestamp {
                 "a leap second is no instant of UTC in milliseconds; give the second after it".to_owned(),
             ));
         }
+        // The parser takes hours up to 25; RFC 3339 has none such, and nobody means one.
+        let offset = text.get(11..).and_then(|time| time.split_once(['+', '-'])).map(|(_, offset)| offset);
+        if offset
+            .and_then(|offset| offset.get(..2))
+            .and_then(|hours| hours.parse().ok())
+            .is_some_and(|hours: u8| hours > 23)
+        {
+            return Err(error("its offset is a day or more".to_owned()));
+        }
         let parsed: jiff::Timestamp = text.parse().map_err(|e: jiff::Error| error(e.to_string()))?;
         let nanos = parsed.as_nanosecond();
         let floor = nanos.div_euclid(1_000_000);
@@ -120,6 +129,11 @@ mod tests {
         assert!(Timestamp::parse("2026-12-01T09:00:00").is_err(), "no offset");
         assert!(Timestamp::parse("1969-12-31T23:59:59Z").is_err(), "before the epoch");
         assert!(Timestamp::parse("tomorrow").is_err(), "not a date");
+        for text in ["2026-12-01T09:00:00+25:00", "2026-12-01T09:00:00-24:00", "2026-12-01T09:00:00.5+24:30"] {
+            let error = Timestamp::parse(text).unwrap_err().to_string();
+            assert!(error.ends_with("its offset is a day or more"), "{error}");
+        }
+        assert!(Timestamp::parse("2026-12-01T09:00:00+23:59").is_ok(), "the largest of RFC 3339");
         assert!(Timestamp::parse("2016-12-31T23:59:60Z").is_err(), "a leap second would fire early");
     }
 

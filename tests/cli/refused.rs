@@ -193,6 +193,67 @@ fn wrong_values_are_refused_by_name() {
 }
 
 #[test]
+fn a_time_to_wait_stands_behind_an_equals_sign() {
+    check_refused(
+        &["disarm", "r", "t", "--wait", "5s"],
+        2,
+        &expect![[r#"
+        error: unexpected argument '5s' found
+
+          tip: write --wait=5s
+
+        Usage: punctual disarm [OPTIONS] <RUN> <TIMER_ID>
+
+        For more information, try '--help'.
+    "#]],
+    );
+    check_refused(
+        &["arm", "--wait", "5s", "r", "t", "--kind", "1", "--after", "PT1S"],
+        2,
+        &expect![[r#"
+        error: unexpected argument 't' found
+
+          tip: write --wait=5s
+
+        Usage: punctual arm [OPTIONS] --kind <KIND> <--at <INSTANT>|--after <DURATION>> <RUN> <TIMER_ID>
+
+        For more information, try '--help'.
+    "#]],
+    );
+}
+
+#[test]
+fn numbers_of_topics_are_refused_by_their_flags() {
+    check_refused(
+        &["topics", "create", "--partitions", "0"],
+        2,
+        &expect![[r#"
+        error: invalid value '0' for '--partitions <N>': 0 is not in 1..=10000
+
+        For more information, try '--help'.
+    "#]],
+    );
+    check_refused(
+        &["topics", "create", "--replication", "0"],
+        2,
+        &expect![[r#"
+        error: invalid value '0' for '--replication <N>': write 1 to 100, or -1 for the broker's own default
+
+        For more information, try '--help'.
+    "#]],
+    );
+    check_refused(
+        &["topics", "create", "--bootstrap-servers", ""],
+        2,
+        &expect![[r#"
+        error: a value is required for '--bootstrap-servers <SERVERS>' but none was supplied
+
+        For more information, try '--help'.
+    "#]],
+    );
+}
+
+#[test]
 fn waiting_needs_a_results_topic() {
     check_refused(
         &["disarm", "r", "t", "--wait", "--set", "topics.results="],
@@ -237,14 +298,14 @@ fn o2_wrong_settings_are_refused_by_name() {
         &["config", "validate", "--set", "kafka.properties.compresion.type=lz4"],
         2,
         &expect![[r#"
-        error: kafka.properties: there is no librdkafka property `compresion.type`; see librdkafka's CONFIGURATION.md for their names
+        error: kafka.properties.compresion.type: there is no librdkafka property `compresion.type`; see librdkafka's CONFIGURATION.md for their names (from flag --set)
     "#]],
     );
     check_refused(
         &["config", "validate", "--set", "kafka.properties.acks=1"],
         2,
         &expect![[r#"
-        error: kafka.properties: property `acks` cannot be set: exactly-once depends on its value; remove it
+        error: kafka.properties.acks: property `acks` cannot be set: exactly-once depends on its value; remove it (from flag --set)
     "#]],
     );
     check_refused(

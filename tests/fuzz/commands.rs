@@ -8,7 +8,7 @@ use proptest::test_runner::TestCaseError;
 use punctual::timer::command::{Command, Encoding, Reply};
 use punctual::timer::model::Header;
 use punctual::wire::command::{decode, encode};
-use punctual::wire::content_type;
+use punctual::wire::{content_type, forward};
 
 use crate::bounds::Ceiling;
 use crate::mangled::{arbitrary, mangled};
@@ -22,6 +22,8 @@ const DETAIL_BYTES_MAX: usize = 2048;
 
 const MEDIA_TYPES: &[&str] =
     &["", content_type::JSON, content_type::PROTOBUF, "application/json; charset=utf-8", "text/plain"];
+
+const HEADER_NAMES: &[&str] = &["content-type", "Content-Type", "punctual-forwarded"];
 
 /// Inputs that failed once.
 const KEPT: &[(&[u8], &str)] = &[
@@ -121,11 +123,17 @@ fn bytes_of_any_kind_under_any_content_type() {
 
 #[test]
 fn headers_of_any_kind() {
-    let name = prop_oneof![Just("content-type".to_owned()), Just("Content-Type".to_owned()), ".{0,16}"];
-    let header = (name, option::of(arbitrary())).prop_map(|(key, value)| Header { key, value });
+    let name = prop_oneof![3 => prop::sample::select(HEADER_NAMES).prop_map(str::to_owned), 1 => ".{0,16}"];
+    let place = "[0-9]{0,20}@[0-9]{0,20}".prop_map(Bytes::from);
+    let header = (name, option::of(prop_oneof![arbitrary(), place])).prop_map(|(key, value)| Header { key, value });
     let headers = vec(header, 0..6);
     let value = prop_oneof![written(Encoding::Json), written(Encoding::Protobuf)];
-    fuzz(&(value, headers), |(value, headers)| check(&value, &headers));
+    fuzz(&(value, headers), |(value, headers)| {
+        if let Some(origin) = forward::origin(&headers) {
+            prop_assert!(headers.contains(&forward::header(origin)), "{origin:?} is written as it was read");
+        }
+        check(&value, &headers)
+    });
 }
 
 #[test]

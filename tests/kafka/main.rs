@@ -18,4 +18,6 @@ mod network;
 mod outages;
 mod records;
 mod recreated;
+mod rights;
+mod secured;
 mod tool;

@@ -33,6 +33,8 @@ fn one_of_two_processes_with_one_instance_id_ends_and_says_why() {
     assert!(!status.success(), "the first process ended as if all were well");
     let words = first.log_tail();
     assert!(words.contains("instance"), "no clear word about the instance id:\n{words}");
+    let last = words.lines().rfind(|line| line.starts_with("error: ")).unwrap_or_default();
+    assert_eq!(last.matches("group.instance.id").count(), 1, "the cause is told once: {last}");
     scene.settle_all();
     drop(second);
 }

@@ -56,8 +56,21 @@ struct Row {
 /// A heading and its rows.
 type Section = (String, Vec<Row>);
 
-/// For each id the tests that name it, as `path` or `path: name`.
-type Citations = BTreeMap<String, Vec<String>>;
+/// For each id the tests that name it.
+type Citations = BTreeMap<String, Vec<Test>>;
+
+/// A test, or a file of tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Test {
+    path: String,
+    name: Option<String>,
+    /// How its long form is run; empty if it has none.
+    long: &'static str,
+}
+
+/// Where tests have a long form: below this path, if their body has this word, by this command.
+const LONG_FORMS: [(&str, &str, &str); 3] =
+    [("tests/kafka/", "scaled(", "make chaos"), ("tests/sim/", "", "make soak"), ("tests/fuzz/", "", "make fuzz")];
 
 #[test]
 fn the_page_of_failures_is_what_rows_and_tests_say() {
@@ -155,12 +168,14 @@ fn function_name(line: &str) -> Option<&str> {
 }
 
 /// Returns the test that a line belongs to: the function that it stands before or in. `None` outside of tests.
-fn test_at(source: &Source, lines: &[&str], number: usize) -> Option<String> {
+fn test_at(source: &Source, lines: &[&str], number: usize) -> Option<Test> {
     let path = &source.path;
     let is_comment = |line: &&str| ["//", "#", "@"].iter().any(|mark| line.trim_start().starts_with(mark));
-    let follows = lines[number..].iter().find(|line| !is_comment(line)).and_then(|line| function_name(line));
-    let encloses = || lines[..number].iter().rev().find_map(|line| function_name(line));
-    let name = if lines[number].starts_with("//!") { None } else { follows.or_else(encloses) };
+    let is_function = |line: &str| function_name(line).is_some();
+    let behind = lines[number..].iter().position(|line| !is_comment(line)).map(|at| number + at);
+    let follows = behind.filter(|at| is_function(lines[*at]));
+    let encloses = || lines[..number].iter().rposition(|line| is_function(line));
+    let start = if lines[number].starts_with("//!") { None } else { follows.or_else(encloses) };
     let first_test = lines.iter().position(|line| line.contains("#[test]"));
     let is_among_tests = path.ends_with("_test.rs")
         || !path.starts_with("src/")
@@ -169,7 +184,11 @@ fn test_at(source: &Source, lines: &[&str], number: usize) -> Option<String> {
     if !is_among_tests {
         return None;
     }
-    Some(name.map_or_else(|| path.clone(), |name| format!("{path}: {name}")))
+    let name = start.and_then(|at| function_name(lines[at])).map(str::to_owned);
+    let body: String =
+        start.map_or_else(String::new, |at| lines[at..].iter().take_while(|line| **line != "}").copied().collect());
+    let long = LONG_FORMS.iter().find(|(place, word, _)| path.starts_with(place) && body.contains(word));
+    Some(Test { path: path.clone(), name, long: long.map_or("", |(_, _, command)| command) })
 }
 
 fn complaints(sections: &[Section], citations: &Citations) -> String {
@@ -188,7 +207,8 @@ fn complaints(sections: &[Section], citations: &Citations) -> String {
         }
     }
     for (id, tests) in citations.iter().filter(|(id, _)| !rows.iter().any(|row| row.id == **id)) {
-        writeln!(complaints, "{id} is no row, and {} names it", tests.join(", ")).unwrap();
+        let paths: Vec<&str> = tests.iter().map(|test| test.path.as_str()).collect();
+        writeln!(complaints, "{id} is no row, and {} names it", paths.join(", ")).unwrap();
     }
     complaints
 }
@@ -209,23 +229,27 @@ fn page(sections: &[Section], citations: &Citations) -> String {
     page
 }
 
-fn carried_by(row: &Row, tests: &[String]) -> String {
-    let mut said: Vec<String> = tests
-        .iter()
-        .map(|test| match test.split_once(": ") {
-            Some((path, name)) => format!("`{name}` ([{}](../{path}))", short(path)),
-            None => format!("[{}](../{test})", short(test)),
-        })
-        .collect();
+fn carried_by(row: &Row, tests: &[Test]) -> String {
+    let mut said: Vec<String> = tests.iter().map(shown).collect();
     let pending = if tests.is_empty() { row.pending.as_str() } else { "" };
+    let mut long: Vec<&str> = tests.iter().map(|test| test.long).chain([row.long.as_str()]).collect();
+    long.retain(|command| !command.is_empty());
+    long.sort_unstable();
+    long.dedup();
+    let long = long.join(", ");
     let remarks = [
-        ("long form: ", row.long.as_str()),
+        ("long form: ", long.as_str()),
         ("cannot happen: ", &row.excluded),
         ("waits for ", &row.waits),
         ("waits for ", pending),
     ];
     said.extend(remarks.iter().filter(|(_, text)| !text.is_empty()).map(|(intro, text)| format!("*{intro}{text}*")));
     said.join("<br>")
+}
+
+fn shown(test: &Test) -> String {
+    let link = format!("[{}](../{})", short(&test.path), test.path);
+    test.name.as_ref().map_or_else(|| link.clone(), |name| format!("`{name}` ({link})"))
 }
 
 fn short(path: &str) -> &str {
@@ -237,13 +261,14 @@ fn ids_are_found_in_comments_and_names_of_tests() {
     let text =
         "//! N1.\n// D2, D3: two.\n#[test]\nfn a() {\n    // R1\n    let t1 = \"T1\";\n}\n#[test]\nfn l4_l5_b() {}\n";
     let found = citations(&[source("tests/x.rs", text)]);
-    let found: Vec<(String, String)> = found.into_iter().map(|(id, tests)| (id, tests.join(", "))).collect();
+    let of = |test: &Test| format!("{}: {}", test.path, test.name.as_deref().unwrap_or_default());
+    let found: Vec<(String, String)> = found.iter().map(|(id, tests)| (id.clone(), of(&tests[0]))).collect();
     let expected = [
         ("D2", "tests/x.rs: a"),
         ("D3", "tests/x.rs: a"),
         ("L4", "tests/x.rs: l4_l5_b"),
         ("L5", "tests/x.rs: l4_l5_b"),
-        ("N1", "tests/x.rs"),
+        ("N1", "tests/x.rs: "),
         ("R1", "tests/x.rs: a"),
     ];
     assert_eq!(found, expected.map(|(id, test)| (id.to_owned(), test.to_owned())));
@@ -253,7 +278,8 @@ fn ids_are_found_in_comments_and_names_of_tests() {
 #[test]
 fn a_row_without_test_or_reason_is_found() {
     let found = |rows: &str, cited: &str| {
-        complaints(&read(&format!("= Heading\n{rows}")), &Citations::from([(cited.to_owned(), vec!["t".to_owned()])]))
+        let test = Test { path: "t".to_owned(), name: None, long: "" };
+        complaints(&read(&format!("= Heading\n{rows}")), &Citations::from([(cited.to_owned(), vec![test])]))
     };
     assert_eq!(found("N1 Scenario.\nmust Holds.\n", "N1"), "");
     assert_eq!(found("N1 A.\nmust B.\nN2 C.\nmust D.\n", "N1"), "N2 has no test, and no reason why\n");

@@ -344,7 +344,8 @@ impl GroupConsumer {
     /// Returns whether the error may be about a position outside of the log.
     fn look_at(&self, error: &KafkaError) -> Result<bool, MemberError> {
         if let Some((code, detail)) = self.consumer.client().fatal_error() {
-            let detail = format!("{detail} ({code})");
+            // The detail has the words of the code already.
+            let detail = format!("{detail} ({code:?})");
             return Err(if code == RDKafkaErrorCode::FencedInstanceId {
                 MemberError::Fenced(detail)
             } else {

@@ -184,8 +184,10 @@ fn property_error(key: &str, value: &str, error: KafkaError) -> PropertyError {
     PropertyError::Value { key, value: value.to_owned(), reason }
 }
 
-fn is_secret(key: &str) -> bool {
-    ["password", "secret", "pem", "token"].iter().any(|part| key.contains(part))
+/// Returns whether the value of a librdkafka property must not be shown.
+pub fn is_secret(property: &str) -> bool {
+    let is_named_so = ["password", "passphrase", "secret", "pem"].iter().any(|part| property.contains(part));
+    is_named_so || property == "sasl.oauthbearer.config"
 }
 
 /// Returns the configuration that all clients start from; it is also that of a tool that only produces or looks.

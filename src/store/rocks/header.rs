@@ -126,6 +126,8 @@ pub(super) fn decode(path: &Path, bytes: &[u8]) -> Result<StoreHeader, StoreErro
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -170,5 +172,23 @@ mod tests {
             .assert_eq(&refusal("{}"));
         expect!["state directory dir is corrupt: header: EOF while parsing a value at line 1 column 0"]
             .assert_eq(&refusal(""));
+    }
+
+    proptest! {
+        #[test]
+        fn no_damaged_row_panics_and_what_is_read_is_written_alike(
+            changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            cut: prop::sample::Index,
+        ) {
+            let mut row = encode(&header());
+            for (at, byte) in changes {
+                let at = at.index(row.len());
+                row[at] = byte;
+            }
+            row.truncate(cut.index(row.len()) + 1);
+            if let Ok(read) = decode(Path::new("dir"), &row) {
+                prop_assert_eq!(decode(Path::new("dir"), &encode(&read)).unwrap(), read);
+            }
+        }
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod process;
 pub(crate) mod proxy;
 pub(crate) mod reader;
 pub(crate) mod scene;
+pub(crate) mod secured;
 pub(crate) mod serve;
 pub(crate) mod topics;
 pub(crate) mod wait;

@@ -61,13 +61,28 @@ impl TopicFacts {
 /// Reads the facts of the planned topics.
 ///
 /// # Errors
-/// [`LogError::Retriable`] when no broker answers in time, or one refuses to describe a topic.
+/// [`LogError::Retriable`] when no broker answers in time, [`LogError::Fatal`] when one does not describe a topic to us.
 pub(super) fn read(
     connection: &Connection,
     admin: &AdminClient<DefaultClientContext>,
     planned: &[PlannedTopic],
     timeout: Duration,
 ) -> Result<Cluster, LogError> {
+    let mut cluster = existing(connection, planned)?;
+    read_settings(connection, admin, &mut cluster, timeout)?;
+    for topic in planned.iter().filter(|topic| topic.is_changelog()) {
+        if let Some(facts) = cluster.topics.get_mut(&topic.name) {
+            facts.is_empty = connection.is_empty(&topic.name, facts.partitions)?;
+        }
+    }
+    Ok(cluster)
+}
+
+/// Reads which of the planned topics there are, with their partitions and replicas alone.
+///
+/// # Errors
+/// [`LogError::Retriable`] when no broker answers in time.
+pub(super) fn existing(connection: &Connection, planned: &[PlannedTopic]) -> Result<Cluster, LogError> {
     let names: BTreeSet<&str> = planned.iter().map(|topic| topic.name.as_str()).collect();
     let metadata = connection.metadata()?;
     let mut cluster = Cluster { brokers: metadata.brokers().len(), topics: BTreeMap::new() };
@@ -84,12 +99,6 @@ pub(super) fn read(
         };
         cluster.topics.insert(topic.name().to_owned(), facts);
     }
-    read_settings(connection, admin, &mut cluster, timeout)?;
-    for topic in planned.iter().filter(|topic| topic.is_changelog()) {
-        if let Some(facts) = cluster.topics.get_mut(&topic.name) {
-            facts.is_empty = connection.is_empty(&topic.name, facts.partitions)?;
-        }
-    }
     Ok(cluster)
 }
 
@@ -102,25 +111,26 @@ fn read_settings(
     if cluster.topics.is_empty() {
         return Ok(());
     }
-    let error = |detail: String| LogError::Retriable {
-        doing: format!("reading the settings of topics from Kafka at {}", connection.servers()),
-        detail,
-    };
+    let doing = || format!("reading the settings of topics from Kafka at {}", connection.servers());
     let options = AdminOptions::new().request_timeout(Some(timeout));
     let names: Vec<String> = cluster.topics.keys().cloned().collect();
     let resources: Vec<ResourceSpecifier<'_>> = names.iter().map(|name| ResourceSpecifier::Topic(name)).collect();
-    let results = wait(admin.describe_configs(&resources, &options)).map_err(|e| error(describe(&e)))?;
+    let results = wait(admin.describe_configs(&resources, &options))
+        .map_err(|error| LogError::Retriable { doing: doing(), detail: describe(&error) })?;
     for result in results {
-        let resource = result.map_err(|code| {
-            let words = describe_code(code);
-            error(format!("{words}; the user needs the right DescribeConfigs on the topics {}", names.join(", ")))
-        })?;
+        let resource = result.map_err(|code| LogError::Retriable { doing: doing(), detail: describe_code(code) })?;
         let OwnedResourceSpecifier::Topic(name) = &resource.specifier else {
             continue;
         };
-        if let Some(facts) = cluster.topics.get_mut(name) {
-            let entries = resource.entries.into_iter();
-            facts.config = entries.filter_map(|entry| Some((entry.name, entry.value?))).collect();
+        let Some(facts) = cluster.topics.get_mut(name) else {
+            continue;
+        };
+        let entries = resource.entries.into_iter();
+        facts.config = entries.filter_map(|entry| Some((entry.name, entry.value?))).collect();
+        // The client library shows a refusal as a topic without settings, and every topic has some.
+        if facts.config.is_empty() {
+            let detail = format!("the user needs the right DESCRIBE_CONFIGS on topic `{name}`");
+            return Err(LogError::Fatal { doing: doing(), detail });
         }
     }
     Ok(())

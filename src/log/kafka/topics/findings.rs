@@ -11,6 +11,9 @@ use super::plan::{PlannedTopic, WEEK_MS};
 use crate::log::Destination;
 use crate::timer::limits::Limits;
 
+/// Below this a stop of half an hour makes a state directory too old: such a stop is an ordinary one.
+const AGE_CHECK_MS: u64 = 60 * 60 * 1000;
+
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -122,7 +125,9 @@ fn missing(topic: &PlannedTopic) -> Finding {
         key: "topic",
         found: "missing".to_owned(),
         expected: format!("the topic for {}", topic.destination),
-        remedy: "run `punctual topics create`: nothing else creates it".to_owned(),
+        remedy:
+            "run `punctual topics create`, for nothing else creates it; one that is there is seen with a right to it"
+                .to_owned(),
     }
 }
 
@@ -178,8 +183,12 @@ fn changelog(about: &mut About<'_>, limits: &Limits) {
         let reason = "the append time is what the clock guard confirms a step of the clock by";
         about.add_setting(Severity::Warning, "message.timestamp.type", "LogAppendTime", reason);
     }
-    if about.facts.millis("delete.retention.ms").is_some_and(|retention| retention < WEEK_MS) {
-        let reason = "a state directory older than half of it is discarded and restored from the start";
+    if let Some(retention) = about.facts.millis("delete.retention.ms").filter(|retention| *retention < WEEK_MS) {
+        let reason = if retention < AGE_CHECK_MS {
+            "a state directory is older than half of it after nearly every stop, and is then restored from the start"
+        } else {
+            "a state directory older than half of it is discarded and restored from the start"
+        };
         about.add_setting(Severity::Warning, "delete.retention.ms", &WEEK_MS.to_string(), reason);
     }
     bytes(

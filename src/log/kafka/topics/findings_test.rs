@@ -72,7 +72,7 @@ fn a_missing_topic_is_an_error() {
             cluster.topics.remove("fired");
         },
         &expect![[r#"
-            error: topic `fired`: topic is missing, expected the topic for fired of kind 1; run `punctual topics create`: nothing else creates it
+            error: topic `fired`: topic is missing, expected the topic for fired of kind 1; run `punctual topics create`, for nothing else creates it; one that is there is seen with a right to it
         "#]],
     );
 }
@@ -203,6 +203,16 @@ fn times_that_are_too_short_are_a_warning() {
             warning: topic `arm`: retention.ms is 3600000, expected 604800000; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic arm --add-config retention.ms=604800000): commands that were not read within this time are lost
             warning: topic `changelog`: message.timestamp.type is CreateTime, expected LogAppendTime; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic changelog --add-config message.timestamp.type=LogAppendTime): the append time is what the clock guard confirms a step of the clock by
             warning: topic `changelog`: delete.retention.ms is 86400000, expected 604800000; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic changelog --add-config delete.retention.ms=604800000): a state directory older than half of it is discarded and restored from the start
+        "#]],
+    );
+}
+
+#[test]
+fn a_changelog_that_forgets_within_an_ordinary_stop_is_a_warning() {
+    check(
+        |cluster| set(cluster, "changelog", &[("delete.retention.ms", "60000")]),
+        &expect![[r#"
+            warning: topic `changelog`: delete.retention.ms is 60000, expected 604800000; set it (kafka-configs.sh --bootstrap-server SERVERS --alter --topic changelog --add-config delete.retention.ms=604800000): a state directory is older than half of it after nearly every stop, and is then restored from the start
         "#]],
     );
 }

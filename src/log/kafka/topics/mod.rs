@@ -108,7 +108,7 @@ impl Topics {
     /// Reads the planned topics and judges them; `limits` are those that arms are judged by.
     ///
     /// # Errors
-    /// [`LogError::Retriable`] when no broker answers in time or one refuses to describe a topic.
+    /// [`LogError::Retriable`] when no broker answers in time, [`LogError::Fatal`] when one does not describe a topic to us.
     pub fn inspect(&self, planned: &[PlannedTopic], limits: &Limits) -> Result<Inspection, LogError> {
         let cluster = facts::read(&self.connection, &self.admin, planned, self.timeout)?;
         let mut inspection =
@@ -134,7 +134,7 @@ impl Topics {
     /// [`LogError::Retriable`] when no broker answers in time. What a broker says about one topic is in its
     /// [`Creation`].
     pub fn create(&self, planned: &[PlannedTopic], layout: Layout) -> Result<Vec<Creation>, LogError> {
-        let cluster = facts::read(&self.connection, &self.admin, planned, self.timeout)?;
+        let cluster = facts::existing(&self.connection, planned)?;
         let specs = plan::missing(planned, &cluster, layout);
         let failures = self.create_all(&specs, cluster.brokers)?;
         let created = specs.iter().filter(|spec| !failures.contains_key(&spec.name));
