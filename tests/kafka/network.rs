@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::harness::broker::Broker;
+use crate::harness::chaos::scaled_time;
 use crate::harness::proxy::{END_TXN, Fault, OFFSET_FETCH, PRODUCE, Proxy, Way};
 use crate::harness::scene::{Scene, after};
 use crate::harness::serve::Serve;
@@ -114,8 +115,9 @@ fn a_silent_network_costs_time_only() {
     scene.wait_until_fired(100);
     proxy.silence();
     // Until everything is overdue, and every request has timed out.
-    let until = after(seconds(20));
-    wait::until_true(BOUND, "it is silent for long", || {
+    let silence = scaled_time(seconds(20));
+    let until = after(silence);
+    wait::until_true(silence * 2, "it is silent for long", || {
         assert_ne!(process.probe("/livez").0, 503, "a network that is away is no reason for a restart");
         after(Duration::ZERO) > until
     });
