@@ -9,7 +9,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # scripts/locked names the build directory, outside of the checkout, and lets one user at a time into it. CARGO_TARGET_DIR
 # overrides where it is. All targets build one profile, so that RocksDB compiles once.
 cargo := scripts/locked cargo
-shell_scripts := .ci/run demo/run helm/check $(filter-out %.txt,$(wildcard scripts/*))
+shell_scripts := .ci/run chaos/run demo/run helm/check $(filter-out %.txt,$(wildcard scripts/*))
 
 .PHONY: help
 help: ## Lists the commands.
@@ -75,6 +75,10 @@ test-kafka: setup ## Runs the scenarios against a real Kafka; TEST=name selects 
 soak: setup ## Runs the simulator with random seeds on all cores; SECONDS=n says how long, SEED=n where to begin.
 	PUNCTUAL_SECONDS=$(or $(SECONDS),600) PUNCTUAL_SEED=$${SEED:-$$(date +%s)000} \
 	  $(cargo) test --locked --test sim many_seeds_hold -- --nocapture
+
+.PHONY: chaos
+chaos: setup ## Breaks punctual in the long forms for CHAOS_MINUTES (30), on own brokers or on CHAOS_BROKERS; see docs/chaos.md.
+	@chaos/run
 
 .PHONY: fix
 fix: setup ## Formats the code and applies what clippy can fix by itself.

@@ -57,8 +57,11 @@ class Processes:
         self.address = None
 
     def start_broker(self):
-        script = ROOT / "scripts/kafka"
-        result = subprocess.run([script, "start", self.directory / "kafka"], capture_output=True, text=True, check=False)
+        script, directory = ROOT / "scripts/kafka", self.directory / "kafka"
+        subprocess.run([script, "configure", directory], check=True)
+        with open(directory / "server.properties", "a", encoding="utf-8") as properties:
+            properties.write(QUICK_ABORT)
+        result = subprocess.run([script, "start", directory], capture_output=True, text=True, check=False)
         if result.returncode != 0:
             raise Wrong(f"Kafka did not start:\n{result.stderr}")
         self.address = result.stdout.strip()

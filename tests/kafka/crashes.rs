@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use crate::harness::broker::Broker;
+use crate::harness::chaos::scaled_time;
 use crate::harness::scene::{Scene, after, wait_for_instant};
+
+/// How long a frozen process stays so after its partitions were taken over.
+const ZOMBIE_LEEWAY: Duration = seconds(3);
 
 const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -50,6 +54,7 @@ fn a_zombie_commits_nothing() {
     scene.wait_until_fired(500);
     frozen.freeze();
     scene.wait_until_fired(1500);
+    wait_for_instant(after(scaled_time(ZOMBIE_LEEWAY)));
     scene.arm_many("late", 300, seconds(0), seconds(5));
     frozen.thaw();
     scene.settle_all();

@@ -86,7 +86,13 @@ fn a_disarm_behind_an_open_transaction_is_in_force() {
     (0..40).for_each(|number| scene.disarm(&format!("r-{number}"), "t"));
     scene.commands.flush();
     wait_for_instant(due);
-    let _process = scene.serve("a");
+    let process = scene.deployment.launch("a");
+    // The wait shows: what is not seen yet may be a disarm.
+    wait::until_true(BOUND, "it waits for the commands behind the transaction", || {
+        let (status, words) = process.probe("/readyz");
+        status == 503 && words.contains("catching_up: partition") && process.tasks("catching_up") > 0
+    });
+    assert_eq!(scene.fired.count(), 0, "nothing fires meanwhile");
     scene.wait_until_answered();
     scene.settle_all();
 }

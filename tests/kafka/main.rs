@@ -6,10 +6,13 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails where it stands")]
 
 mod clocks;
+mod clusters;
 mod crashes;
+mod crowds;
 mod disks;
 mod harness;
 mod journey;
+mod limits;
 mod log_seam;
 mod losses;
 mod members;

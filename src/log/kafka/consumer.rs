@@ -15,6 +15,7 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerGroupMetadata};
@@ -71,7 +72,7 @@ pub(super) struct GroupConsumer {
     held: BTreeMap<Partition, Reading>,
     /// How far librdkafka says that reading has come, asked at most once between two changes.
     native_positions: OnceCell<BTreeMap<Partition, Position>>,
-    member: Option<(Membership, ConsumerGroupMetadata)>,
+    member: Option<(Membership, Arc<ConsumerGroupMetadata>)>,
 }
 
 impl GroupConsumer {
@@ -301,7 +302,7 @@ impl GroupConsumer {
     pub(super) fn fence(
         &self,
         positions: &BTreeMap<Partition, Position>,
-    ) -> Result<(TopicPartitionList, &ConsumerGroupMetadata), String> {
+    ) -> Result<(TopicPartitionList, &Arc<ConsumerGroupMetadata>), String> {
         let Some((membership, metadata)) = &self.member else {
             return Err("not a member of the group at this moment".to_owned());
         };
@@ -337,7 +338,7 @@ impl GroupConsumer {
         // left does not come back.
         let (Some(before), Some(metadata)) = (now, self.consumer.group_metadata()) else { return };
         if native::membership(&self.consumer).as_ref() == Some(&before) {
-            self.member = Some((before, metadata));
+            self.member = Some((before, Arc::new(metadata)));
         }
     }
 

@@ -23,6 +23,7 @@ mod input;
 )]
 mod native;
 mod patrol;
+mod positions;
 mod probe;
 mod producer;
 mod rebalance;

@@ -5,6 +5,7 @@
 //! Keeps: every call has a bound, and reports are entered while it waits.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use rdkafka::message::{Header as NativeHeader, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
 use super::deadline::{self, Deadline};
+use super::positions::PositionSender;
 use super::probe::{Probe, client_error, native_partition};
 use super::report::ReportContext;
 use super::settings::{KafkaSettings, MESSAGE_TIMEOUT, TRANSACTION_TIMEOUT, producer_config};
@@ -51,12 +53,13 @@ pub(super) struct Fence<'a> {
     /// The next command to read, of every assigned partition.
     pub(super) positions: TopicPartitionList,
     /// Who we are in the group.
-    pub(super) group: &'a ConsumerGroupMetadata,
+    pub(super) group: &'a Arc<ConsumerGroupMetadata>,
 }
 
 /// A client that writes transactions.
 pub(super) struct TransactionalProducer {
-    producer: BaseProducer<ReportContext>,
+    producer: Arc<BaseProducer<ReportContext>>,
+    positions: PositionSender,
 }
 
 impl<'a> Cluster for Line<'a> {
@@ -65,8 +68,9 @@ impl<'a> Cluster for Line<'a> {
 
     fn make(&self, number: usize) -> Result<TransactionalProducer, LogError> {
         let created = producer_config(self.settings, number).create_with_context(ReportContext::default());
-        let producer = created.map_err(|error| client_error("making a transactional producer", &error))?;
-        Ok(TransactionalProducer { producer })
+        let producer: BaseProducer<ReportContext> =
+            created.map_err(|error| client_error("making a transactional producer", &error))?;
+        Ok(TransactionalProducer { producer: Arc::new(producer), positions: PositionSender::start()? })
     }
 
     fn init(&self, client: &TransactionalProducer) -> Result<bool, LogError> {
@@ -158,14 +162,18 @@ impl<'a> Cluster for Line<'a> {
     }
 
     fn send_positions(&self, client: &TransactionalProducer, fence: &Fence<'a>) -> Result<(), CallFailure> {
-        let sent = client.producer.send_offsets_to_transaction(&fence.positions, fence.group, TRANSACTION_TIMEOUT);
+        let doing = "sending the positions of commands";
+        let Some(sent) = client.positions.send(&client.producer, &fence.positions, fence.group) else {
+            let detail = format!("{doing}: no answer, the group's coordinator may have moved");
+            return Err(CallFailure { remedy: Remedy::GiveUp, ..CallFailure::abort(detail) });
+        };
         sent.map_err(|error| {
             let error = CallError::of(&error);
             let cause = if is_fenced_member(error.code) { "no longer this member of the group: " } else { "" };
             CallFailure {
                 remedy: before_commit(&error),
                 may_be_topic: may_be_topic(error.code),
-                detail: format!("sending the positions of commands: {cause}{}", error.detail),
+                detail: format!("{doing}: {cause}{}", error.detail),
             }
         })
     }

@@ -104,12 +104,12 @@ impl Report {
         self.waiting.iter().filter(|(_, count)| **count > 0).map(|(to, _)| *to).collect()
     }
 
-    /// Returns the destinations that refused, with the reason. One whose record waited in vain while others took theirs
-    /// counts: it, not the cluster, is away.
+    /// Returns the destinations that refused, with the reason. One whose record waited in vain while another took all of
+    /// its own counts: it, not the cluster, is away, or a part of it.
     pub(super) fn refused(&self) -> BTreeMap<Destination, String> {
         let mut refused = self.refused.clone();
-        for (to, reason) in &self.late {
-            if self.delivered.iter().any(|other| other != to) && !self.delivered.contains(to) {
+        if self.delivered.iter().any(|other| !self.late.contains_key(other)) {
+            for (to, reason) in &self.late {
                 refused.entry(*to).or_insert_with(|| reason.clone());
             }
         }
@@ -226,6 +226,18 @@ mod tests {
         report.fail(one, RDKafkaErrorCode::MessageTimedOut);
         assert!(report.refused().is_empty(), "perhaps nothing arrives");
         report.deliver(two, 0, 0, None);
+        assert_eq!(report.refused().into_keys().collect::<Vec<_>>(), [fired(1)]);
+    }
+
+    /// D2: the leader of one partition of a topic is away, that of another is not.
+    #[test]
+    fn a_topic_that_is_away_in_part_is_the_one_that_refuses() {
+        let mut report = Report::default();
+        let (here, away, other) = (report.enter(fired(1)), report.enter(fired(1)), report.enter(fired(2)));
+        report.deliver(here, 0, 0, None);
+        report.fail(away, RDKafkaErrorCode::MessageTimedOut);
+        assert!(report.refused().is_empty(), "perhaps it is the cluster");
+        report.deliver(other, 0, 0, None);
         assert_eq!(report.refused().into_keys().collect::<Vec<_>>(), [fired(1)]);
     }
 

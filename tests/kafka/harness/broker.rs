@@ -13,15 +13,20 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rustix::process::Signal;
 
 use super::process::{Process, command};
-use super::{directory, wait};
+use super::{chaos, directory, wait};
 
 /// Formatting and starting take about five seconds on two cores, and much longer when the machine is busy.
-const READY_BOUND: Duration = Duration::from_mins(2);
+pub(crate) const READY_BOUND: Duration = Duration::from_mins(2);
 
-/// A broker, running or not.
+const OURS: &str = "only a broker of ours is hurt";
+
+/// A broker, running or not; or a cluster that is not ours, and is not hurt.
 pub(crate) struct Broker {
     directory: PathBuf,
-    process: Process,
+    /// None of a cluster that is not ours.
+    process: Option<Process>,
+    /// How that cluster is reached.
+    client: Option<ClientConfig>,
     /// The jars of another release than that of the other brokers.
     libs: Option<PathBuf>,
 }
@@ -30,7 +35,12 @@ impl Broker {
     /// Returns the broker that all scenarios share which do not restart it.
     pub(crate) fn shared() -> &'static Self {
         static SHARED: OnceLock<Broker> = OnceLock::new();
-        SHARED.get_or_init(|| Self::start("broker"))
+        SHARED.get_or_init(|| match chaos::external_cluster() {
+            Some(client) => Self { client: Some(client), directory: PathBuf::new(), process: None, libs: None },
+            // The transaction of a killed client is ended at its time-out, not up to ten seconds later. A broker that is
+            // restarted must not look that often; see scripts/kafka.
+            None => Self::start_with("broker", "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000\n"),
+        })
     }
 
     /// Starts a broker of its own, for a scenario that restarts it.
@@ -50,8 +60,8 @@ impl Broker {
         let directory = directory(name);
         configure(&directory);
         append(&directory, properties);
-        let process = start_process(&directory, libs.as_deref());
-        Self { directory, process, libs }
+        let process = Some(start_process(&directory, libs.as_deref()));
+        Self { directory, process, libs, client: None }
     }
 
     /// Returns host and port.
@@ -61,6 +71,9 @@ impl Broker {
 
     /// Returns the configuration of a client.
     pub(crate) fn client(&self) -> ClientConfig {
+        if let Some(client) = &self.client {
+            return client.clone();
+        }
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", self.address()).set("log_level", "0").set("broker.address.family", "v4");
         config
@@ -68,17 +81,17 @@ impl Broker {
 
     /// Kills the broker with SIGKILL.
     pub(crate) fn kill(&mut self) {
-        self.process.kill();
+        self.process().kill();
     }
 
     /// Freezes the broker as a long pause of its machine would.
     pub(crate) fn freeze(&self) {
-        self.process.signal(Signal::STOP);
+        self.process.as_ref().expect(OURS).signal(Signal::STOP);
     }
 
     /// Lets a frozen broker go on.
     pub(crate) fn thaw(&self) {
-        self.process.signal(Signal::CONT);
+        self.process.as_ref().expect(OURS).signal(Signal::CONT);
     }
 
     /// Restarts the broker with more properties.
@@ -90,7 +103,7 @@ impl Broker {
 
     /// Starts the broker again after [`Broker::kill`], at the same address with the same data.
     pub(crate) fn start_again(&mut self) {
-        self.process = start_process(&self.directory, self.libs.as_deref());
+        self.process = Some(start_process(&self.directory, self.libs.as_deref()));
         self.wait_until_ready();
     }
 
@@ -103,9 +116,13 @@ impl Broker {
     pub(crate) fn wait_until_ready(&mut self) {
         wait::until_true(READY_BOUND, "the broker answers", || {
             let log = self.directory.join("broker.log");
-            assert!(self.process.ended().is_none(), "the broker has ended; its log is {}", log.display());
+            assert!(self.process().ended().is_none(), "the broker has ended; its log is {}", log.display());
             !self.address().is_empty() && self.answers()
         });
+    }
+
+    fn process(&mut self) -> &mut Process {
+        self.process.as_mut().expect(OURS)
     }
 
     fn answers(&self) -> bool {
@@ -114,10 +131,12 @@ impl Broker {
     }
 }
 
-/// Writes the settings of a new broker, and returns its port for controllers.
+/// Writes the settings of a broker, unless they are there, and returns its port for controllers.
 pub(crate) fn configure(directory: &Path) -> u16 {
-    let output = Command::new(script()).arg("configure").arg(directory).output().unwrap();
-    assert!(output.status.success(), "a broker is configured: {output:?}");
+    if !directory.join("address").exists() {
+        let output = Command::new(script()).arg("configure").arg(directory).output().unwrap();
+        assert!(output.status.success(), "a broker is configured: {output:?}");
+    }
     let properties = fs::read_to_string(directory.join("server.properties")).unwrap();
     let port = properties.lines().find_map(|line| line.strip_prefix("controller.quorum.voters=1@127.0.0.1:"));
     port.and_then(|port| port.parse().ok()).expect("the settings name the controller")

@@ -15,7 +15,8 @@ use super::broker::Broker;
 use super::commands::{Commands, Partitioner};
 use super::reader::Reader;
 use super::serve::{Environment, Serve};
-use super::{directory, free_port};
+use super::topics::TopicAdmin;
+use super::{chaos, directory, free_port};
 
 /// Partitions of every topic.
 pub(crate) const PARTITIONS: i32 = 4;
@@ -28,6 +29,15 @@ pub(crate) struct Deployment {
     settings: Value,
 }
 
+impl Drop for Deployment {
+    fn drop(&mut self) {
+        // Brokers of ours end with the tests.
+        if chaos::external_cluster().is_some() {
+            self.remove_topics();
+        }
+    }
+}
+
 impl Deployment {
     /// Returns a deployment whose topics are made.
     pub(crate) fn new(broker: &Broker, name: &str) -> Self {
@@ -36,9 +46,16 @@ impl Deployment {
 
     /// Returns a deployment whose topics are made, with settings of its own.
     pub(crate) fn with(broker: &Broker, name: &str, change: impl FnOnce(&mut Value)) -> Self {
+        Self::on(broker.client(), name, change)
+    }
+
+    /// The same on any cluster, whose clients are made from this configuration.
+    pub(crate) fn on(client: ClientConfig, name: &str, change: impl FnOnce(&mut Value)) -> Self {
+        let name = &chaos::name(name);
+        let is_external = chaos::external_cluster().is_some();
         let mut settings = json!({
             "kafka": {
-                "bootstrap_servers": broker.address(),
+                "bootstrap_servers": client.get("bootstrap.servers"),
                 "group": name,
                 "session_timeout": "6s",
                 "properties": {"broker.address.family": "v4"},
@@ -57,8 +74,12 @@ impl Deployment {
             "store": {"memory_budget": "64MiB"},
             "log": {"level": "debug"},
         });
+        if is_external {
+            settings["topics"]["replication_factor"] = json!(-1);
+            settings["kafka"]["properties"] = json!(chaos::properties().into_iter().collect::<BTreeMap<_, _>>());
+        }
         change(&mut settings);
-        let deployment = Self { name: name.to_owned(), client: broker.client(), directory: directory(name), settings };
+        let deployment = Self { name: name.to_owned(), client, directory: directory(name), settings };
         deployment.create_topics();
         deployment
     }
@@ -164,10 +185,16 @@ impl Deployment {
         Reader::start(&self.client, &topics)
     }
 
+    /// Removes its topics.
+    fn remove_topics(&self) {
+        TopicAdmin::new(&self.client).delete_all_with_prefix(&format!("{}.", self.name));
+    }
+
     fn create_topics(&self) {
         let config = self.write_config("topics", &self.settings);
         let mut create = Command::new(env!("CARGO_BIN_EXE_punctual"));
-        let output = create.args(["topics", "create", "--config"]).arg(config).output().unwrap();
+        // Scenarios run side by side, and a broker that has hundreds of partitions to make takes its time.
+        let output = create.args(["topics", "create", "--timeout", "1m", "--config"]).arg(config).output().unwrap();
         assert!(output.status.success(), "topics create failed:\n{}", String::from_utf8_lossy(&output.stderr));
     }
 

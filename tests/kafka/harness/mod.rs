@@ -7,6 +7,7 @@
 pub(crate) mod account;
 pub(crate) mod broker;
 pub(crate) mod chaos;
+pub(crate) mod cluster;
 pub(crate) mod commands;
 pub(crate) mod deployment;
 pub(crate) mod process;

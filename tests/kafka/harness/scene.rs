@@ -39,7 +39,11 @@ impl Scene {
 
     /// The same with settings of its own.
     pub(crate) fn with(broker: &Broker, name: &str, change: impl FnOnce(&mut Value)) -> Self {
-        let deployment = Deployment::with(broker, name, change);
+        Self::of(Deployment::with(broker, name, change))
+    }
+
+    /// Sets the scene around a deployment.
+    pub(crate) fn of(deployment: Deployment) -> Self {
         let (commands, fired, results) = (deployment.commands(), deployment.fired(), deployment.reader(&["results"]));
         Self { deployment, commands, account: Account::default(), fired, results, sent: 0 }
     }

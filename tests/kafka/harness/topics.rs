@@ -51,6 +51,14 @@ impl TopicAdmin {
         wait::until_true(BOUND, &format!("{topic} is gone"), || self.partitions(topic) == 0);
     }
 
+    /// Deletes the topics whose names start so; those that cannot be deleted are left for the operator to see.
+    pub(crate) fn delete_all_with_prefix(&self, prefix: &str) {
+        let Ok(metadata) = self.consumer().fetch_metadata(None, BOUND) else { return };
+        let names = metadata.topics().iter().map(rdkafka::metadata::MetadataTopic::name);
+        let ours: Vec<&str> = names.filter(|name| name.starts_with(prefix)).collect();
+        drop(self.runtime.block_on(self.admin.delete_topics(&ours, &self.options)));
+    }
+
     /// Deletes a topic and creates it anew: the same name, another topic.
     pub(crate) fn recreate(&self, topic: &str, partitions: i32, settings: &[(&str, &str)]) {
         self.delete(topic);

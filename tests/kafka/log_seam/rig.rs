@@ -213,7 +213,8 @@ impl Member {
         self.log.commit(&Transaction { emissions, positions: self.held.clone() })
     }
 
-    /// The same, when it must succeed; transient aborts while the group rebalances are repeated.
+    /// The same, when it must succeed: an abort or an unknown outcome, while the group or a coordinator comes back, is followed
+    /// by another try, as a worker would.
     pub(crate) fn commit_surely(&mut self, emissions: &[Emission]) -> Committed {
         wait::until(BOUND, "the transaction commits", || match self.commit(emissions.to_vec()) {
             CommitOutcome::Committed(committed) => Some(committed),
@@ -221,7 +222,14 @@ impl Member {
                 self.poll().unwrap();
                 None
             }
-            CommitOutcome::Unknown { detail } => panic!("unknown: {detail}"),
+            CommitOutcome::Unknown { detail } => {
+                println!("unknown, making new producers: {detail}");
+                wait::until_true(BOUND, "new producers are ready", || {
+                    self.poll().unwrap();
+                    self.log.rebuild().is_ok()
+                });
+                None
+            }
         })
     }
 }

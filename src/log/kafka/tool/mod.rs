@@ -133,20 +133,27 @@ impl Connection {
         }
     }
 
-    /// Waits until the brokers know the topics, and each of their partitions has a leader that answers.
+    /// Waits until the brokers know the topics, and each of their partitions has a leader that answers. The time-out bounds
+    /// the wait for the next of them: many partitions take longer than a few.
     pub(super) fn wait_until_usable(&self, topics: &BTreeMap<&str, u32>) -> Result<(), LogError> {
-        let deadline = Deadline::after(self.timeout);
+        let mut deadline = Deadline::after(self.timeout);
+        let mut missing = topics.len();
         loop {
             let metadata = self.metadata()?;
             let known: BTreeSet<&str> =
                 metadata.topics().iter().filter(|t| !t.partitions().is_empty()).map(MetadataTopic::name).collect();
-            let Some(unknown) = topics.keys().find(|topic| !known.contains(**topic)) else {
+            let unknown: Vec<&str> = topics.keys().copied().filter(|topic| !known.contains(topic)).collect();
+            let Some(first) = unknown.first() else {
                 break;
             };
+            if unknown.len() < missing {
+                missing = unknown.len();
+                deadline = Deadline::after(self.timeout);
+            }
             if deadline.is_over() {
                 return Err(LogError::Retriable {
                     doing: format!("waiting for new topics on Kafka at {}", self.servers),
-                    detail: format!("topic `{unknown}` was created, and is not known to the brokers yet"),
+                    detail: format!("topic `{first}` was created, and is not known to the brokers yet"),
                 });
             }
             pause(PAUSE);
