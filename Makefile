@@ -21,12 +21,13 @@ demo: setup ## Shows punctual at work on a real Kafka, and a crash that loses no
 
 .PHONY: build
 build: setup ## Builds the binary as bin/punctual.
-	@scripts/locked bash -euc 'cargo build --locked --bin punctual; mkdir -p bin; cp -f "$$CARGO_TARGET_DIR/debug/punctual" bin/punctual'
+	@scripts/locked bash -euc 'cargo build --locked --bin punctual --test tidy; mkdir -p bin; cp -f "$$CARGO_TARGET_DIR/debug/punctual" bin/punctual'
 	@echo 'bin/punctual is built'
 
 .PHONY: test
-test: setup ## Runs all checks and all tests, those against a real Kafka too.
+test: setup ## Runs all checks and all tests, those against a real Kafka too, and the demo.
 	@scripts/locked $(MAKE) check-text check-rust check-helm test-all test-mutants
+	@demo/run
 
 .PHONY: check
 check: setup ## Checks format, lints, docs, layers, scripts and the chart. Writes nothing.

@@ -35,6 +35,8 @@ LATENESS_SECONDS_MAX = 1.0
 # A process that dies inside a transaction leaves it open for at most transaction.timeout.ms, and what is behind it hidden.
 TRANSACTION_SECONDS = 10
 TAKE_OVER_SECONDS_MAX = SESSION_SECONDS + TRANSACTION_SECONDS + 8
+# The broker ends it at once then, not up to ten seconds later. One that is ever restarted must not; see scripts/kafka.
+QUICK_ABORT = "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000\n"
 
 BOLD, RED, GREEN, PLAIN = ("\033[1m", "\033[31m", "\033[32m", "\033[0m") if sys.stdout.isatty() else ("",) * 4
 STARTED_AT = time.time()
