@@ -25,6 +25,7 @@ fn timer() -> Timer {
         record_key: Some(Bytes::new()),
         headers: vec![header(Some(b"a")), header(Some(b"\xff")), header(Some(b"")), header(None)],
         outbox: vec![OutboxRecord { key: None, value: Some(Bytes::from_static(b"v")), headers: vec![header(None)] }],
+        claim: None,
     }
 }
 
@@ -115,12 +116,12 @@ fn a_record_of_a_newer_release_is_recognised() {
         error.to_string()
     };
     let mut message = proto::TimerState::decode(encode_timer(&timer())).unwrap();
-    message.reader_min = 2;
+    message.reader_min = 3;
     expect![
-        "timer was written by a newer release: it needs reader version 2, this release has 1; upgrade this instance"
+        "timer was written by a newer release: it needs reader version 3, this release has 2; upgrade this instance"
     ]
     .assert_eq(&check(decode_timer(&message.encode_to_vec()).unwrap_err()));
-    let newer = proto::RunState { reader_min: 2, ..proto::RunState::default() };
+    let newer = proto::RunState { reader_min: 3, ..proto::RunState::default() };
     check(decode_run(&newer.encode_to_vec()).unwrap_err());
     check(Meta::decode(&newer.encode_to_vec()).unwrap_err());
     check(Barrier::decode(&newer.encode_to_vec()).unwrap_err());

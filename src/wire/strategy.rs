@@ -110,6 +110,7 @@ pub(crate) fn timer() -> impl Strategy<Value = Timer> {
             record_key,
             headers,
             outbox,
+            claim: None,
         },
     )
 }

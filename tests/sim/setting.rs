@@ -8,6 +8,7 @@ use std::time::Duration;
 use punctual::log::Destination;
 use punctual::task::rules::Rules;
 use punctual::timer::budget::Budget;
+use punctual::timer::handler::Handlers;
 use punctual::timer::kind::{Kind, KindNumber, PastDue, Registry};
 use punctual::timer::limits::Limits;
 use punctual::worker::settings::Settings;
@@ -83,6 +84,7 @@ pub(crate) fn worker_settings(plan: &Plan, instance: &str, is_old: bool) -> Sett
         name: kind.name.to_owned(),
         past_due: kind.past_due,
         outbox: kind.has_outbox,
+        claim: None,
     });
     let millis = |millis: Millis| Duration::from_millis(millis.unsigned_abs());
     Settings {
@@ -100,10 +102,12 @@ pub(crate) fn worker_settings(plan: &Plan, instance: &str, is_old: bool) -> Sett
             owner: instance.to_owned(),
             arm_bytes_max: 1_000_000,
             dead_letter_bytes_max: 1_000_000,
+            handlers: Handlers::new(),
         },
         budget: Budget {
             fired_max: plan.fired_max,
             fired_per_kind_max: plan.fired_max.div_ceil(2),
+            fired_per_tenant_max: 1,
             scanned_max: plan.fired_max * 4,
             bytes_max: 1 << 20,
             elapsed_max: Duration::from_millis(50),
