@@ -48,6 +48,9 @@ impl Handler for TimeOut {
 }
 
 /// Returns the handlers of this program.
+///
+/// # Errors
+/// When two are for one kind.
 pub fn handlers() -> Result<Handlers, Box<dyn Error>> {
     let mut handlers = Handlers::new();
     handlers.register(1, Escalate)?;
@@ -56,6 +59,9 @@ pub fn handlers() -> Result<Handlers, Box<dyn Error>> {
 }
 
 /// Runs the service until a signal stops it.
+///
+/// # Errors
+/// When a setting, a topic or the state directory is wrong, or a worker cannot go on.
 pub fn serve(file: &Path) -> Result<(), Box<dyn Error>> {
     let config = Config::load(&Sources::gather(Some(file), &[])?)?;
     config.validate()?;

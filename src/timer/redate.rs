@@ -1,6 +1,7 @@
 //! When a timer is looked at again that was not done with.
 //!
-//! Owns the backoff of failures and the lease of claims. Keeps: only wake and attempt change; the wake is after `now`.
+//! Owns the backoff of failures and the lease of claims. Keeps: only wake and attempt change, and the wake is
+//! after `now`; a lease ends at exactly its instant (INV-CLAIM-1).
 
 use std::time::Duration;
 
