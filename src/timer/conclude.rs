@@ -7,7 +7,7 @@ use super::apply::{Context, disarm, judge_arm};
 use super::fire::FireRules;
 use super::handler::{Attempt, COMMANDS_MAX, Done, Event, Fired, TimerCommand};
 use super::model::{Generation, OutboxRecord, Timer};
-use super::outcome::{Effect, Expired, FiredEvent, Mutation, Outcome, Verdict};
+use super::outcome::{Effect, Expired, ExpiryReason, FiredEvent, Mutation, Outcome, Verdict};
 use super::redate;
 use super::size::Emitted;
 use super::staged::Staged;
@@ -21,8 +21,6 @@ pub(super) struct Concluded {
     pub(super) mutations: Vec<Mutation>,
     pub(super) fired: Option<FiredEvent>,
     pub(super) expired: Option<Expired>,
-    /// Whether other timers may have changed.
-    pub(super) has_commands: bool,
     /// Why the timer rests, if it does.
     pub(super) rest: Option<Rest>,
 }
@@ -63,10 +61,10 @@ pub(super) fn conclude<V: Lookup>(
     }
 }
 
-/// Retires a claimed timer that was delivered as often as it may be.
-pub(super) fn expire(timer: Timer, now: Timestamp) -> Concluded {
+/// Retires a timer that is not to fire any more.
+pub(super) fn expire(timer: Timer, reason: ExpiryReason, now: Timestamp) -> Concluded {
     let removal = Mutation::Remove { key: timer.key.clone(), previous: timer.located() };
-    Concluded { mutations: vec![removal], expired: Some(Expired { timer, at: now }), ..Concluded::default() }
+    Concluded { mutations: vec![removal], expired: Some(Expired { timer, reason, at: now }), ..Concluded::default() }
 }
 
 fn rested(timer: &Timer, now: Timestamp, rest: Rest) -> Concluded {
@@ -118,6 +116,9 @@ fn done_with<V: Lookup>(
     }
     let attempt = timer.attempt.saturating_add(1);
     let mut staged = Staged::on(view);
+    if !done.commands.is_empty() {
+        staged.index();
+    }
     for mutation in own_change(timer, rules.now) {
         staged.push(mutation);
     }
@@ -134,8 +135,7 @@ fn done_with<V: Lookup>(
         }
     }
     let fired = FiredEvent { timer: emitted, attempt, fired: rules.now, effect };
-    let has_commands = !done.commands.is_empty();
-    Ok(Ok(Concluded { mutations: staged.into_mutations(), fired: Some(fired), has_commands, ..Concluded::default() }))
+    Ok(Ok(Concluded { mutations: staged.into_mutations(), fired: Some(fired), ..Concluded::default() }))
 }
 
 fn take_command<V: Lookup>(
