@@ -4,10 +4,11 @@
 //! fired events. Never commits. Keeps: a record that is not a command, or is rejected, goes to the dead-letter topic as it
 //! is, with the reason; nothing is skipped.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::rules::Rules;
-use super::{Phase, Task, emit};
+use super::{Phase, Task, emit, guard};
 use crate::log::{Emission, InputRecord};
 use crate::planted::{Bug, is_on};
 use crate::position::Position;
@@ -16,10 +17,10 @@ use crate::time::Timestamp;
 use crate::timer::apply::{Context, apply, resolve_due};
 use crate::timer::budget::Tick;
 use crate::timer::command::{Action, Command, When};
-use crate::timer::fire::{FireReport, fire_due};
+use crate::timer::fire::{FireReport, FireRules, fire_due};
 use crate::timer::kind::KindNumber;
 use crate::timer::model::{DueKey, Generation};
-use crate::timer::outcome::{Answer, Mutation, Outcome, Reason, Rejection, Verdict};
+use crate::timer::outcome::{Answer, Effect, Mutation, Outcome, Reason, Rejection, Verdict};
 use crate::timer::sweep;
 use crate::timer::view::View;
 use crate::wire::command::{Refused, decode};
@@ -174,10 +175,35 @@ impl<S: Store> Task<S> {
         if due.is_empty() {
             return Ok(FireReport::default());
         }
-        let (outcome, report) = fire_due(&self.overlay, &due, now, tick, *elapsed)?;
+        for kind in &due {
+            if let Some(share) = rules.handlers.share_max(*kind) {
+                tick.lower_share(*kind, share);
+            }
+        }
+        let partition = self.partition;
+        let told = FireRules {
+            kinds: &due,
+            registry: &rules.registry,
+            limits: &rules.limits,
+            now,
+            elapsed: *elapsed,
+            attempt: &|ctx, timer| guard::attempt(&rules.handlers, ctx, timer),
+            is_here: &|run| partition_of(run, rules.partitions) == partition,
+            next_generation: self.open.generation,
+        };
+        let (outcome, report) = fire_due(&self.overlay, &told, tick, &mut self.looks)?;
         let has_progressed = !outcome.mutations.is_empty();
+        self.tally.raced += u64::try_from(report.raced).unwrap_or(u64::MAX);
+        for (kind, failed) in &report.failed {
+            *self.tally.failed.entry(*kind).or_insert(0) += u64::try_from(*failed).unwrap_or(u64::MAX);
+        }
+        let rearmed = armed_for_now(&outcome, now);
         self.take(outcome, rules, Cause::Time);
         for kind in due {
+            if rearmed.contains(&kind) {
+                self.wakes.remove(&kind);
+                continue;
+            }
             let wake = if !report.unfinished.contains(&kind) {
                 // What is left up to now cannot be fired (undecodable); it must not keep the loop awake.
                 let from = DueKey { wake: Timestamp::from_millis(now.as_millis() + 1), generation: Generation(0) };
@@ -210,16 +236,28 @@ impl<S: Store> Task<S> {
     fn take(&mut self, outcome: Outcome, rules: &Rules, cause: Cause) {
         for mutation in outcome.mutations {
             match (&mutation, cause) {
-                (Mutation::Put { timer, .. }, _) => *self.tally.armed.entry(timer.kind).or_insert(0) += 1,
+                (Mutation::Put { timer, .. }, Cause::Command) => *self.tally.armed.entry(timer.kind).or_insert(0) += 1,
+                (Mutation::Put { timer, .. }, Cause::Time) => {
+                    let next = mutation.generation_behind(self.open.generation);
+                    if next > self.open.generation {
+                        self.open.generation = next;
+                        *self.tally.armed.entry(timer.kind).or_insert(0) += 1;
+                    }
+                }
                 (Mutation::Remove { .. }, Cause::Command) => self.tally.disarmed += 1,
                 (Mutation::Remove { .. }, Cause::Time)
                 | (Mutation::Run { .. } | Mutation::Advance { .. }, Cause::Command | Cause::Time) => {}
             }
             self.fold(mutation);
         }
+        for expired in &outcome.expired {
+            *self.tally.expired.entry(expired.timer.kind).or_insert(0) += 1;
+            self.emissions.push(emit::expired(expired, rules));
+        }
         for event in &outcome.fired {
-            let lateness = event.fired.since(event.timer.due.max(event.timer.armed));
-            self.tally.fired.push((event.timer.kind, lateness));
+            if event.effect != Effect::Rescheduled {
+                self.tally.fired.push((event.timer.kind, event.lateness()));
+            }
             self.tally.outbox += u64::try_from(event.timer.outbox.len()).unwrap_or(u64::MAX);
             self.emissions.extend(emit::fired(event, rules));
         }
@@ -234,6 +272,15 @@ impl<S: Store> Task<S> {
 enum Cause {
     Command,
     Time,
+}
+
+/// Returns the kinds of timers that handlers armed for an instant that has come: they fire with the next tick.
+fn armed_for_now(outcome: &Outcome, now: Timestamp) -> BTreeSet<KindNumber> {
+    let due = outcome.mutations.iter().filter_map(|mutation| match mutation {
+        Mutation::Put { timer, .. } => Some(timer).filter(|timer| timer.wake <= now),
+        Mutation::Remove { .. } | Mutation::Run { .. } | Mutation::Advance { .. } => None,
+    });
+    due.map(|timer| timer.kind).collect()
 }
 
 fn takes_generation(mutation: &Mutation) -> bool {

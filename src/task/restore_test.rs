@@ -94,6 +94,7 @@ fn two_timers_at_one_place_are_one_and_a_record_that_cannot_be() {
             record_key: None,
             headers: Vec::new(),
             outbox: Vec::new(),
+            claim: None,
         }
     };
     let record = |offset: i64, id: &str| {

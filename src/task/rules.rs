@@ -2,6 +2,7 @@
 //!
 //! Owns [`Rules`], shared by all tasks of a worker. Never has a default: those are in `config/punctual.yaml`.
 
+use crate::timer::handler::Handlers;
 use crate::timer::kind::Registry;
 use crate::timer::limits::Limits;
 
@@ -26,4 +27,6 @@ pub struct Rules {
     pub arm_bytes_max: usize,
     /// Largest record that the dead-letter topic takes; a larger original is truncated.
     pub dead_letter_bytes_max: usize,
+    /// What the timers of each kind do when they fire.
+    pub handlers: Handlers,
 }

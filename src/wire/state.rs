@@ -7,6 +7,7 @@
 //! that use the change, and only for them, so that releases can run side by side and be rolled back.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
@@ -17,12 +18,14 @@ use crate::time::Timestamp;
 use crate::timer::command::{Encoding, Reply};
 use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
-use crate::timer::model::{Generation, RunState, Seal, Sweep, SweepReply, Timer};
+use crate::timer::model::{Claim, Generation, RunState, Seal, Sweep, SweepReply, Timer};
 
 /// The highest version of records that this release understands.
-const READER: u32 = 1;
-/// The version that every record needs so far.
+const READER: u32 = 2;
+/// The version that every record needs.
 const READER_MIN: u32 = 1;
+/// The version that a timer with delivery by claim needs.
+const READER_OF_CLAIMS: u32 = 2;
 
 /// What a partition knows of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +54,7 @@ pub struct Barrier {
 pub fn encode_timer(timer: &Timer) -> Bytes {
     assert!(timer.wake >= timer.due, "INV-STATE-1: a timer is not looked at before its due");
     let message = proto::TimerState {
-        reader_min: READER_MIN,
+        reader_min: if timer.claim.is_some() { READER_OF_CLAIMS } else { READER_MIN },
         tenant: timer.key.run.tenant.as_str().to_owned(),
         run: timer.key.run.run.as_str().to_owned(),
         timer_id: timer.key.id.as_str().to_owned(),
@@ -65,6 +68,7 @@ pub fn encode_timer(timer: &Timer) -> Bytes {
         key: timer.record_key.clone(),
         headers: record::headers_to_proto(&timer.headers),
         outbox: record::outbox_to_proto(&timer.outbox),
+        claim: timer.claim.map(claim_to_proto),
     };
     Bytes::from(message.encode_to_vec())
 }
@@ -85,6 +89,7 @@ pub fn decode_timer(bytes: &[u8]) -> Result<Timer, DecodeError> {
     if wake < due {
         return Err(malformed(format!("its wake {wake} is before its due {due}")));
     }
+    let claim = message.claim.map(|claim| read_claim(claim, message.attempt)).transpose().map_err(malformed)?;
     Ok(Timer {
         key,
         kind,
@@ -97,7 +102,22 @@ pub fn decode_timer(bytes: &[u8]) -> Result<Timer, DecodeError> {
         record_key: message.key,
         headers: record::headers_from_proto(message.headers),
         outbox: record::outbox_from_proto(message.outbox),
+        claim,
     })
+}
+
+fn claim_to_proto(claim: Claim) -> proto::Claim {
+    let lease_ms = i64::try_from(claim.lease.as_millis()).unwrap_or(i64::MAX);
+    proto::Claim { lease_ms, attempts_max: claim.attempts_max }
+}
+
+fn read_claim(claim: proto::Claim, attempt: u32) -> Result<Claim, String> {
+    let lease = u64::try_from(claim.lease_ms).ok().filter(|lease| *lease > 0);
+    let lease = lease.ok_or_else(|| format!("its lease is {} ms", claim.lease_ms))?;
+    if let Some(max) = claim.attempts_max.filter(|max| *max == 0 || attempt > *max) {
+        return Err(format!("it was attempted {attempt} times of at most {max}"));
+    }
+    Ok(Claim { lease: Duration::from_millis(lease), attempts_max: claim.attempts_max })
 }
 
 fn timer_key(message: &proto::TimerState) -> Result<TimerKey, String> {
