@@ -55,7 +55,8 @@ check-helm: setup ## Checks the chart: lint, templates, and their objects agains
 .PHONY: test-all
 test-all: setup
 	scripts/kafka-libs >/dev/null
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(cargo) test --locked --no-fail-fast
+	PUNCTUAL_SECONDS=$${PUNCTUAL_SECONDS:-240} RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} \
+	  $(cargo) test --locked --no-fail-fast
 
 # The feature builds this package anew, and nothing that it depends on.
 .PHONY: test-mutants

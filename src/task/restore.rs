@@ -194,11 +194,7 @@ impl<S: Store> Task<S> {
         changes.header.forwarders = self.open.forwarders.clone();
         changes.header.undecodable = restore.undecodable;
         // What is not read yet may be gone when the store is opened again: an unfinished restore makes no store younger.
-        let level_at = if is_complete || is_on(Bug::UnfinishedRestoreIsYoung) {
-            now
-        } else {
-            changes.header.level_at.unwrap_or(restore.began)
-        };
+        let level_at = if is_complete { now } else { changes.header.level_at.unwrap_or(restore.began) };
         changes.header.level_at = Some(level_at);
         self.overlay.commit(changes)?;
         self.wakes.clear();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::fake_log::End;
 use super::tests::{Bench, P, settings};
 use crate::log::{ChangelogRecord, LogEvent};
 use crate::position::Offset;
@@ -68,4 +69,22 @@ fn a_record_of_somebody_else_is_overwritten_with_the_owners_state() {
     let broker = bench.broker.borrow();
     let last = broker.changelog[&P].iter().rfind(|record| record.key.as_ref() == b"no key").unwrap();
     assert_eq!(last.value, None, "what has no meaning is removed");
+}
+
+/// The simulator found it: nobody knew where the record of the probe stands.
+#[test]
+fn a_probe_whose_outcome_is_not_known_is_nobody_elses() {
+    let mut bench = Bench::new();
+    bench.broker.borrow_mut().clock = Some(bench.clock.clone());
+    bench.own();
+    bench.arm("a", "email", "PT1H");
+    bench.ticks(20);
+    let before = bench.broker.borrow().changelog[&P].len();
+    // The log of these tests has no markers: so many that they are more than markers could be.
+    bench.broker.borrow_mut().ends.extend([End::UnknownButCommitted; 4]);
+    bench.clock.step_seconds(3_601);
+    bench.ticks(1_500);
+    let records = bench.broker.borrow().changelog[&P].len() - before;
+    assert!(records > 5, "probes and the fire, not {records}");
+    assert_eq!((bench.fired(), bench.heard.borrow().foreign), (vec!["a".to_owned()], 0));
 }

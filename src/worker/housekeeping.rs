@@ -105,7 +105,10 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 tracing::warn!(detail = aborted.detail, "probe of the broker's clock aborted");
             }
             CommitOutcome::Unknown { detail } => {
-                // The record repeats what is committed, so it does not matter whether it is there.
+                // The record repeats what is committed, so it does not matter whether it is there; but where is not known.
+                if let Some(task) = self.seats.get_mut(&partition).and_then(|seat| seat.task.as_mut()) {
+                    task.probed(None);
+                }
                 self.is_rebuild_due = true;
                 self.stall(&detail, "outcome of a probe is not known");
             }

@@ -54,6 +54,8 @@ pub(super) struct Heard {
     pub(super) saturated: usize,
     /// The lateness of all that fired, in order.
     pub(super) lateness: Vec<Duration>,
+    /// Records of the changelog that were taken for somebody else's.
+    pub(super) foreign: usize,
 }
 
 #[derive(Clone, Default)]
@@ -79,7 +81,9 @@ impl Observer for Listener {
     fn kind_held(&mut self, _kind: KindNumber, _held: bool) {}
     fn input_lost(&mut self, _partition: Partition, _records: u64) {}
 
-    fn foreign_records(&mut self, _partition: Partition, _records: usize) {}
+    fn foreign_records(&mut self, _partition: Partition, records: usize) {
+        self.0.borrow_mut().foreign += records;
+    }
 }
 
 pub(super) struct Bench {

@@ -222,8 +222,7 @@ impl Member {
                 self.poll().unwrap();
                 None
             }
-            CommitOutcome::Unknown { detail } => {
-                println!("unknown, making new producers: {detail}");
+            CommitOutcome::Unknown { .. } => {
                 wait::until_true(BOUND, "new producers are ready", || {
                     self.poll().unwrap();
                     self.log.rebuild().is_ok()

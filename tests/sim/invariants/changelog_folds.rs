@@ -12,6 +12,7 @@ use punctual::timer::model::{RunState, Timer};
 use punctual::wire::key::StateKey;
 use punctual::wire::state::{decode_run, decode_timer};
 
+use crate::client::ArmAsk;
 use crate::oracle::parts::Changes;
 use crate::oracle::settle::Writer;
 use crate::oracle::{Armed, Oracle, RunName, TimerName};
@@ -111,10 +112,18 @@ fn is_close(promised: i64, stored: i64, writer: &Writer) -> bool {
     writer.skew.low < 0 && (promised - stored).abs() <= -writer.skew.low
 }
 
-/// Returns the generation of a timer as a transaction writes it.
-pub(crate) fn generation_of(changes: &Changes, name: &TimerName) -> Option<u64> {
-    let value = changes.values.get(&StateKey::Timer(timer_key(name)))?.as_ref()?;
-    decode_timer(value).ok().map(|timer| timer.generation.0)
+/// Returns whether a transaction writes the timer that an arm asked for, with this generation.
+pub(crate) fn writes(changes: &Changes, name: &TimerName, generation: u64, ask: &ArmAsk) -> bool {
+    let value = changes.values.get(&StateKey::Timer(timer_key(name))).and_then(Option::as_ref);
+    let timer = value.and_then(|value| decode_timer(value).ok());
+    timer.is_some_and(|timer| timer.generation.0 == generation && carries(&timer, ask))
+}
+
+fn carries(timer: &Timer, ask: &ArmAsk) -> bool {
+    timer.payload == ask.payload
+        && timer.record_key == ask.key
+        && timer.headers == ask.headers
+        && timer.outbox == ask.outbox
 }
 
 fn stored_timer(sim: &Sim, home: Partition, name: &TimerName) -> Result<Option<Timer>, Violation> {
@@ -136,17 +145,13 @@ fn committed(sim: &Sim, home: Partition, key: &StateKey) -> Option<Bytes> {
 }
 
 fn is_equal(armed: &Armed, timer: &Timer) -> bool {
-    let ask = &armed.ask;
     timer.generation.0 == armed.generation
         && timer.due.as_millis() == armed.due
         && timer.wake == timer.due
         && timer.attempt == 0
         && u32::from(timer.kind.get()) == armed.kind
         && (armed.at.0..=armed.at.1).contains(&timer.armed.as_millis())
-        && timer.payload == ask.payload
-        && timer.record_key == ask.key
-        && timer.headers == ask.headers
-        && timer.outbox == ask.outbox
+        && carries(timer, &armed.ask)
 }
 
 fn unreadable(error: &dyn std::fmt::Display) -> Violation {

@@ -252,9 +252,13 @@ fn is_armed(home: &Home, spec: &Spec, at: &Place<'_>) -> bool {
     let Ask::Arm(arm) = &spec.ask else { return false };
     let generation = home.next_generation;
     let name = (judge::run_of(spec), arm.id.clone());
-    let in_changelog = |changes: &Changes| changelog_folds::generation_of(changes, &name) == Some(generation);
+    let in_changelog = |changes: &Changes| changelog_folds::writes(changes, &name, generation, arm);
     at.parts.changes.get(&at.partition).is_some_and(in_changelog)
-        || at.parts.fired.iter().any(|fired| exactly_once::is_of(fired, &name, generation))
+        || at
+            .parts
+            .fired
+            .iter()
+            .any(|fired| exactly_once::is_of(fired, &name, generation) && fired.data.value == arm.payload)
 }
 
 /// Returns whether the transaction has a dead letter of the command.
