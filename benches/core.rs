@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use punctual::calendar::rules::FixedRules;
 use punctual::store::memory::MemoryStore;
 use punctual::store::overlay::Overlay;
 use punctual::time::Timestamp;
 use punctual::timer::apply::{Context, apply};
 use punctual::timer::budget::{Budget, Tick};
 use punctual::timer::command::{Action, Arm, Command, OnConflict, When};
-use punctual::timer::fire::fire_due;
+use punctual::timer::fire::{Moment, fire_due};
 use punctual::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use punctual::timer::kind::{Kind, KindNumber, KindRef, PastDue, Registry};
 use punctual::timer::limits::Limits;
@@ -61,7 +62,9 @@ fn apply_all(overlay: &mut Overlay<MemoryStore>, registry: &Registry, commands: 
     let limits = Limits::default();
     for (generation, command) in (1_u64..).zip(commands) {
         let next_generation = Generation(generation);
-        let context = Context { registry, limits: &limits, now: NOW, recorded: Some(NOW), next_generation };
+        let calendar = FixedRules;
+        let context =
+            Context { registry, limits: &limits, calendar: &calendar, now: NOW, recorded: Some(NOW), next_generation };
         let outcome = apply(overlay, command, &context).expect("memory can be read");
         for mutation in outcome.mutations {
             overlay.fold(mutation);
@@ -94,8 +97,9 @@ fn fire_timers(criterion: &mut Criterion) {
     let budget = Budget { fired_max: 4_000, fired_per_kind_max: 4_000, scanned_max: 16_000, ..Budget::default() };
     let fire_all = |overlay: Overlay<MemoryStore>| {
         let mut tick = Tick::new(budget);
+        let moment = Moment { now: later, next_generation: Generation(u64::from(TIMERS) + 1) };
         let (outcome, _) =
-            fire_due(&overlay, &[kind()], later, &mut tick, &|| Duration::ZERO).expect("memory can be read");
+            fire_due(&overlay, &[kind()], moment, &mut tick, &|| Duration::ZERO).expect("memory can be read");
         assert_eq!(outcome.fired.len(), TIMERS as usize, "all fire in one tick");
         (outcome, overlay)
     };

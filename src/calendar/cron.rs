@@ -6,7 +6,6 @@
 //! day that the other day field restricts too.
 //! Keeps: an expression has an occurrence in every eight years; what comes after an instant is strictly after it.
 
-use std::fmt;
 use std::str::FromStr as _;
 
 use jiff::civil::DateTime;
@@ -35,11 +34,12 @@ const CHANGES_MAX: usize = 64;
 /// assert_eq!(monday.to_string(), "2026-12-07T08:00:00.000Z");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cron {
     text: String,
     zone: Zone,
-    schedule: croner::Cron,
+    /// The text as croner takes it. Its own form of it is a hundred times as large, and many timers wait in memory.
+    fields: String,
     /// Whether a field of the time of day has a `*`: such a job follows the clock, others have their times.
     follows_clock: bool,
 }
@@ -60,7 +60,7 @@ impl Cron {
         let Expression { fields, follows_clock } = cron_fields::parse(text).map_err(refused)?;
         let schedule = croner::Cron::from_str(&fields).map_err(|error| refused(error.to_string()))?;
         cron_fields::refuse_impossible(&schedule.pattern).map_err(refused)?;
-        Ok(Self { text: text.to_owned(), zone, schedule, follows_clock })
+        Ok(Self { text: text.to_owned(), zone, fields, follows_clock })
     }
 
     /// Returns the expression as it was written.
@@ -75,9 +75,18 @@ impl Cron {
 
     /// Returns the first occurrence strictly after an instant, or `None` if there is none that can be computed.
     pub fn after(&self, at: Timestamp) -> Option<Timestamp> {
-        if self.follows_clock { self.next_shown(at) } else { self.next_resolved(at) }
+        let search = Search { zone: &self.zone, schedule: croner::Cron::from_str(&self.fields).ok()? };
+        if self.follows_clock { search.next_shown(at) } else { search.next_resolved(at) }
     }
+}
 
+/// An expression that is searched.
+struct Search<'a> {
+    zone: &'a Zone,
+    schedule: croner::Cron,
+}
+
+impl Search<'_> {
     /// Finds the next instant at which a clock shows a time of the expression: skipped times never, repeated ones twice.
     fn next_shown(&self, at: Timestamp) -> Option<Timestamp> {
         // From `from` on the offset is the same until the next change; whether `from` itself is a candidate comes with it.
@@ -122,12 +131,6 @@ impl Cron {
         // Occurrences are whole seconds: what is within a second is behind its start.
         let is_whole = civil.subsec_nanosecond() == 0;
         self.schedule.find_next_occurrence(&Naive(civil), is_inclusive && is_whole).ok().map(|found| found.0)
-    }
-}
-
-impl fmt::Debug for Cron {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cron").field("text", &self.text).field("zone", &self.zone).finish_non_exhaustive()
     }
 }
 

@@ -13,13 +13,14 @@ use crate::planted::{Bug, is_on};
 use crate::position::Position;
 use crate::store::{Store, StoreError};
 use crate::time::Timestamp;
-use crate::timer::apply::{Context, apply, resolve_due};
+use crate::timer::apply::{Context, apply};
 use crate::timer::budget::Tick;
-use crate::timer::command::{Action, Command, When};
-use crate::timer::fire::{FireReport, fire_due};
+use crate::timer::command::{Action, Command};
+use crate::timer::fire::{FireReport, Moment, fire_due};
 use crate::timer::kind::KindNumber;
 use crate::timer::model::{DueKey, Generation};
 use crate::timer::outcome::{Answer, Mutation, Outcome, Reason, Rejection, Verdict};
+use crate::timer::schedule;
 use crate::timer::sweep;
 use crate::timer::view::View;
 use crate::wire::command::{Refused, decode};
@@ -101,6 +102,7 @@ impl<S: Store> Task<S> {
         let context = Context {
             registry: &rules.registry,
             limits: &rules.limits,
+            calendar: &*rules.calendar,
             now,
             // Brokers take any number for a timestamp; one before the epoch is none.
             recorded: record.timestamp.filter(|at| *at >= Timestamp::EPOCH),
@@ -174,7 +176,9 @@ impl<S: Store> Task<S> {
         if due.is_empty() {
             return Ok(FireReport::default());
         }
-        let (outcome, report) = fire_due(&self.overlay, &due, now, tick, *elapsed)?;
+        let moment = Moment { now, next_generation: self.open.generation };
+        let (outcome, report) = fire_due(&self.overlay, &due, moment, tick, *elapsed)?;
+        self.take_generations(&outcome);
         let has_progressed = !outcome.mutations.is_empty();
         self.take(outcome, rules, Cause::Time);
         for kind in due {
@@ -194,6 +198,15 @@ impl<S: Store> Task<S> {
         Ok(report)
     }
 
+    /// The counter never falls, and is above each generation that is given (INV-GEN-1).
+    fn take_generations(&mut self, outcome: &Outcome) {
+        for mutation in &outcome.mutations {
+            if let Mutation::Put { timer, .. } = mutation {
+                self.open.generation = self.open.generation.max(Generation(timer.generation.0.saturating_add(1)));
+            }
+        }
+    }
+
     /// Works off what runs have on their agenda: sweeps under way, seals that end. Returns whether there was any.
     ///
     /// # Errors
@@ -210,9 +223,9 @@ impl<S: Store> Task<S> {
     fn take(&mut self, outcome: Outcome, rules: &Rules, cause: Cause) {
         for mutation in outcome.mutations {
             match (&mutation, cause) {
-                (Mutation::Put { timer, .. }, _) => *self.tally.armed.entry(timer.kind).or_insert(0) += 1,
+                (Mutation::Put { timer, .. }, Cause::Command) => *self.tally.armed.entry(timer.kind).or_insert(0) += 1,
                 (Mutation::Remove { .. }, Cause::Command) => self.tally.disarmed += 1,
-                (Mutation::Remove { .. }, Cause::Time)
+                (Mutation::Put { .. } | Mutation::Remove { .. }, Cause::Time)
                 | (Mutation::Run { .. } | Mutation::Advance { .. }, Cause::Command | Cause::Time) => {}
             }
             self.fold(mutation);
@@ -258,10 +271,9 @@ fn forwarded(
     }
     let mut command = command.clone();
     if let Action::Arm(arm) = &mut command.action
-        && let When::AfterMillis(_) = arm.when
         && !is_on(Bug::ForwardedAfresh)
     {
-        arm.when = When::At(resolve_due(arm.when, context)?);
+        arm.when = schedule::independent(&arm.when, context)?;
     }
     let home = partition_of(command.action.run(), rules.partitions);
     let emission = emit::forward(record, &command, home);

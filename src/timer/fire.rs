@@ -13,6 +13,7 @@ use super::identity::RunKey;
 use super::kind::KindNumber;
 use super::model::{DueKey, Generation, Timer};
 use super::outcome::{FiredEvent, Mutation, Outcome};
+use super::recurring;
 use super::sweep;
 use super::view::{DueRow, View};
 use crate::planted::{Bug, is_on};
@@ -20,6 +21,15 @@ use crate::time::Timestamp;
 
 /// Most rows read at once.
 const PAGE_ROWS: usize = 512;
+
+/// When a pass happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The tick's time.
+    pub now: Timestamp,
+    /// The next generation to give: timers that recur are dated anew.
+    pub next_generation: Generation,
+}
 
 /// What a pass found, beside its outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,15 +51,16 @@ pub struct FireReport {
 pub fn fire_due<V: View>(
     view: &V,
     kinds: &[KindNumber],
-    now: Timestamp,
+    moment: Moment,
     tick: &mut Tick,
     elapsed: &dyn Fn() -> Duration,
 ) -> Result<(Outcome, FireReport), V::Error> {
     let mut outcome = Outcome::default();
     let mut report = FireReport::default();
     let mut swept = BTreeMap::new();
+    let Moment { now, next_generation: mut next } = moment;
     for kind in kinds {
-        let mut pass = Pass { view, kind: *kind, now, stuck: false, advance: None, swept: &mut swept };
+        let mut pass = Pass { view, kind: *kind, now, next: &mut next, stuck: false, advance: None, swept: &mut swept };
         if !pass.run(tick, elapsed, &mut outcome, &mut report)? {
             report.unfinished.push(*kind);
         }
@@ -73,6 +84,8 @@ struct Pass<'a, V> {
     view: &'a V,
     kind: KindNumber,
     now: Timestamp,
+    /// The next generation to give.
+    next: &'a mut Generation,
     /// Whether a row was left behind, so that the cursor must not pass it.
     stuck: bool,
     advance: Option<DueKey>,
@@ -139,11 +152,26 @@ impl<V: View> Pass<'_, V> {
         }
         tick.charge_fire(self.kind, emitted_bytes(&timer));
         if !is_on(Bug::FiredRowKept) {
-            outcome.mutations.push(Mutation::Remove { key: timer.key.clone(), previous: timer.located() });
+            let change = self.own_change(&timer);
+            outcome.mutations.push(change);
         }
         let attempt = timer.attempt.saturating_add(1);
         outcome.fired.push(FiredEvent { timer, attempt, fired: self.now });
         Ok(())
+    }
+}
+
+impl<V> Pass<'_, V> {
+    /// Returns what a fire does to the timer itself: it is gone, or dated anew.
+    fn own_change(&mut self, timer: &Timer) -> Mutation {
+        let previous = timer.located();
+        match recurring::after_fire(timer, self.now, *self.next) {
+            Some(dated) => {
+                *self.next = Generation(self.next.0.saturating_add(1));
+                Mutation::Put { timer: Box::new(dated), previous: Some(previous) }
+            }
+            None => Mutation::Remove { key: timer.key.clone(), previous },
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::super::command::Arm;
 use super::super::kind::{KindNumber, KindRef};
 use super::super::model::{DueKey, Generation};
 use super::super::scenario::{World, arm_at, at};
-use super::fire_due;
+use super::{Moment, fire_due};
 
 fn check(scenario: impl FnOnce(&mut World), expected: &expect_test::Expect) {
     let mut world = World::new();
@@ -28,8 +28,8 @@ fn an_arm_below_the_cursor_fires_in_the_next_tick() {
         &expect![[r#"
             a: armed 1 for 2026-12-01T00:00:10.000Z
             a fires: generation 1, due 2026-12-01T00:00:10.000Z
-            b: armed 2 for 2026-12-01T00:00:09.000Z
-            b fires: generation 2, due 2026-12-01T00:00:09.000Z
+            b: armed 3 for 2026-12-01T00:00:09.000Z
+            b fires: generation 3, due 2026-12-01T00:00:09.000Z
         "#]],
     );
 }
@@ -71,7 +71,14 @@ fn a_pass_ends_when_its_time_is_over() {
             looks.set(looks.get() + 1);
             Duration::from_millis(looks.get())
         };
-        let (outcome, report) = fire_due(&world.maps, &kinds, at(20), &mut Tick::new(budget), &elapsed).unwrap();
+        let (outcome, report) = fire_due(
+            &world.maps,
+            &kinds,
+            Moment { now: at(20), next_generation: Generation(99) },
+            &mut Tick::new(budget),
+            &elapsed,
+        )
+        .unwrap();
         assert_eq!(report.unfinished.is_empty(), outcome.fired.len() == world.maps.timers.len());
         fired.push(outcome.fired.len());
         outcome.mutations.into_iter().for_each(|mutation| world.maps.fold(mutation));
@@ -97,8 +104,8 @@ fn a_row_that_cannot_be_decoded_blocks_nobody_and_stays() {
             a fires: generation 1, due 2026-12-01T00:00:10.000Z
             b fires: generation 2, due 2026-12-01T00:00:20.000Z
             undecodable at 2026-12-01T00:00:15.000Z
-            c: armed 3 for 2026-12-01T00:00:32.000Z
-            c fires: generation 3, due 2026-12-01T00:00:32.000Z
+            c: armed 5 for 2026-12-01T00:00:32.000Z
+            c fires: generation 5, due 2026-12-01T00:00:32.000Z
             undecodable at 2026-12-01T00:00:15.000Z
         "#]],
     );

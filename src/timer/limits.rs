@@ -16,7 +16,7 @@ pub const HEADERS_MAX: usize = 128;
 /// Instants below this are taken for seconds: it is 1973-03-03 in milliseconds, and the year 5138 in seconds.
 pub const SECONDS_SUSPECTED_BELOW_MS: i64 = 100_000_000_000;
 
-/// Room for what the fired record carries beside the arm's own bytes: fifteen headers whose names and fixed-size values
+/// Room for what the fired record carries beside the arm's own bytes: sixteen headers whose names and fixed-size values
 /// take less than 512 bytes, framing of the batch and growth of attempt numbers.
 const FIRED_RECORD_OVERHEAD_BYTES: usize = 1024;
 /// How often the fired record's headers repeat the identity: `ce_id`, `ce_subject`, and tenant, run and id on their own,

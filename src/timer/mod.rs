@@ -21,6 +21,8 @@ pub mod kind;
 pub mod limits;
 pub mod model;
 pub mod outcome;
+pub mod recurring;
+pub mod schedule;
 pub mod sweep;
 pub mod view;
 

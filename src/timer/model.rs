@@ -8,6 +8,8 @@ use bytes::Bytes;
 use super::command::Reply;
 use super::identity::TimerKey;
 use super::kind::KindNumber;
+use super::recurring::Recurring;
+use crate::calendar::digest::Digest;
 use crate::time::Timestamp;
 
 /// The version of a timer id: from a counter of the partition that never falls, so no two timers of a partition share one.
@@ -66,6 +68,10 @@ pub struct Timer {
     pub headers: Vec<Header>,
     /// The records that the fire emits beside its event.
     pub outbox: Vec<OutboxRecord>,
+    /// How it recurs; `None` fires once.
+    pub recurring: Option<Box<Recurring>>,
+    /// The digest of what its due was resolved with; `None` if that was nothing but its own command.
+    pub resolved_with: Option<Digest>,
 }
 
 impl Timer {

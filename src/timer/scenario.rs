@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::apply::{Context, apply};
 use super::budget::{Budget, Tick};
 use super::command::{Action, Arm, Command, Encoding, OnConflict, Reply, When};
-use super::fire::fire_due;
+use super::fire::{Moment, fire_due};
 use super::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use super::kind::{Kind, KindNumber, KindRef, PastDue, Registry};
 use super::limits::Limits;
@@ -20,6 +20,7 @@ use super::model::{DueKey, Generation, Located, RunState, Timer};
 use super::outcome::{Mutation, Outcome, Verdict};
 use super::sweep;
 use super::view::{DueRow, View};
+use crate::calendar::rules::Rules;
 use crate::time::Timestamp;
 
 /// 2026-12-01T00:00:00Z: the zero of the scenarios, in milliseconds.
@@ -126,6 +127,7 @@ pub(super) struct World {
     pub(super) budget: Budget,
     pub(super) trace: String,
     pub(super) next_generation: u64,
+    pub(super) calendar: Rules,
     kinds: Registry,
 }
 
@@ -148,6 +150,7 @@ impl World {
             budget: Budget::default(),
             trace: String::new(),
             next_generation: 1,
+            calendar: Rules::default(),
             kinds: kinds.unwrap(),
         }
     }
@@ -159,6 +162,7 @@ impl World {
         let context = Context {
             registry: &self.kinds,
             limits: &self.limits,
+            calendar: &self.calendar,
             now,
             recorded,
             next_generation: Generation(self.next_generation),
@@ -194,7 +198,9 @@ impl World {
     pub(super) fn tick(&mut self, now: Timestamp) -> &mut Self {
         let kinds: Vec<KindNumber> = self.kinds.iter().map(|kind| kind.number).collect();
         let mut tick = Tick::new(self.budget);
-        let (outcome, report) = fire_due(&self.maps, &kinds, now, &mut tick, &|| Duration::ZERO).unwrap();
+        let moment = Moment { now, next_generation: Generation(self.next_generation) };
+        let (outcome, report) = fire_due(&self.maps, &kinds, moment, &mut tick, &|| Duration::ZERO).unwrap();
+        self.next_generation += u64::try_from(outcome.fired.len()).unwrap();
         self.take(&outcome);
         for (_, at, _) in &report.undecodable {
             writeln!(self.trace, "undecodable at {}", at.wake).unwrap();

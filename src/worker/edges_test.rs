@@ -140,10 +140,12 @@ fn record_of_a_later_release(broker: &Broker) -> ChangelogRecord {
         record_key: None,
         headers: Vec::new(),
         outbox: Vec::new(),
+        recurring: None,
+        resolved_with: None,
     };
     let mut value = encode_timer(&timer).to_vec();
     assert_eq!(value[..2], [0x08, 1], "the reader version comes first");
-    value[1] = 2;
+    value[1] = 3;
     let offset = Offset(i64::try_from(broker.changelog[&P].len()).unwrap());
     ChangelogRecord { offset, key: StateKey::Timer(key).encode(), value: Some(Bytes::from(value)) }
 }
