@@ -15,7 +15,8 @@ use punctual::time::Timestamp;
 use punctual::timer::apply::{Context, apply};
 use punctual::timer::budget::{Budget, Tick};
 use punctual::timer::command::{Action, Arm, Command, OnConflict, When};
-use punctual::timer::fire::{Moment, fire_due};
+use punctual::timer::fire::{FireRules, Looks, fire_due};
+use punctual::timer::handler::Attempt;
 use punctual::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use punctual::timer::kind::{Kind, KindNumber, KindRef, PastDue, Registry};
 use punctual::timer::limits::Limits;
@@ -29,7 +30,7 @@ fn kind() -> KindNumber {
 }
 
 fn registry() -> Registry {
-    let email = Kind { number: kind(), name: "email".to_owned(), past_due: PastDue::Fire, outbox: false };
+    let email = Kind { number: kind(), name: "email".to_owned(), past_due: PastDue::Fire, outbox: false, claim: None };
     Registry::new([email]).expect("one kind is a registry")
 }
 
@@ -97,9 +98,18 @@ fn fire_timers(criterion: &mut Criterion) {
     let budget = Budget { fired_max: 4_000, fired_per_kind_max: 4_000, scanned_max: 16_000, ..Budget::default() };
     let fire_all = |overlay: Overlay<MemoryStore>| {
         let mut tick = Tick::new(budget);
-        let moment = Moment { now: later, next_generation: Generation(u64::from(TIMERS) + 1) };
-        let (outcome, _) =
-            fire_due(&overlay, &[kind()], moment, &mut tick, &|| Duration::ZERO).expect("memory can be read");
+        let rules = FireRules {
+            kinds: &[kind()],
+            registry: &registry,
+            limits: &Limits::default(),
+            calendar: &FixedRules,
+            now: later,
+            elapsed: &|| Duration::ZERO,
+            attempt: &|_, _| Attempt::AsArmed,
+            is_here: &|_| true,
+            next_generation: Generation(1 + u64::from(TIMERS)),
+        };
+        let (outcome, _) = fire_due(&overlay, &rules, &mut tick, &mut Looks::new()).expect("memory can be read");
         assert_eq!(outcome.fired.len(), TIMERS as usize, "all fire in one tick");
         (outcome, overlay)
     };

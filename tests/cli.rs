@@ -2,6 +2,8 @@
 //!
 //! Nothing here needs a broker; where one is meant to be missing, a port that nobody listens on stands for it.
 
+#[path = "cli/own_handlers.rs"]
+mod own_handlers;
 #[path = "cli/refused.rs"]
 mod refused;
 #[path = "cli/secrets.rs"]

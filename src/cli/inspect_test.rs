@@ -31,6 +31,7 @@ fn change(generation: u64, due_ms: i64, is_decodable: bool) -> TimerChange {
         outbox: Vec::new(),
         recurring: None,
         resolved_with: None,
+        claim: None,
     };
     let body = if is_decodable { encode_timer(&timer) } else { Bytes::from_static(b"\xff\xff") };
     TimerChange { key: timer.key.clone(), before: None, after: Some((timer.located(), body)) }

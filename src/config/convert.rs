@@ -11,6 +11,7 @@ use crate::log::Destination;
 use crate::log::kafka::settings::{KafkaSettings, Topics};
 use crate::log::kafka::topics::plan::PlannedTopic;
 use crate::task::rules::Rules;
+use crate::timer::handler::Handlers;
 use crate::worker::settings::Settings;
 
 /// What only the brokers know.
@@ -92,6 +93,7 @@ impl Config {
                 owner: self.worker_name(worker),
                 arm_bytes_max: facts.arm_bytes_max,
                 dead_letter_bytes_max: facts.dead_letter_bytes_max,
+                handlers: Handlers::new(),
             },
             budget: self.budget(),
             commit_linger: self.commit_linger,

@@ -4,16 +4,23 @@
 //! the entry, the key inside of it and the line.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use super::error::{ConfigError, Origin};
 use super::layers::{KINDS, Layers};
 use super::read::Written;
 use super::yaml::{Node, Placed};
 use crate::timer::kind::{Kind, KindNumber, PastDue, Registry, RegistryError};
+use crate::timer::model::Claim;
 
 /// What stands for the name of the kind in `topics.fired` and `topics.outbox`.
 const PLACEHOLDER: &str = "{kind}";
-const FIELDS: [&str; 6] = ["number", "name", "past_due", "outbox", "fired_topic", "outbox_topic"];
+const FIELDS: [&str; 9] =
+    ["number", "name", "past_due", "outbox", "fired_topic", "outbox_topic", "delivery", "lease", "max_attempts"];
+/// How long a delivery by claim holds a timer where `lease` does not say.
+const LEASE: Duration = Duration::from_mins(1);
+const LEASES: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_hours(24 * 30);
 
 /// An entry of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,12 +100,30 @@ fn read_entry(index: usize, item: &Placed, list: &Origin) -> Result<KindSetting,
         None => outbox_topic.is_some(),
     };
     Ok(KindSetting {
-        kind: Kind { number: kind_number, name, past_due, outbox },
+        kind: Kind { number: kind_number, name, past_due, outbox, claim: read_claim(&entry)? },
         fired_topic: entry.optional("fired_topic").map(|text| text.non_empty()).transpose()?,
         outbox_topic,
         key: entry.key,
         origin: entry.origin,
     })
+}
+
+fn read_claim(entry: &Entry<'_>) -> Result<Option<Claim>, ConfigError> {
+    let is_claim = match entry.optional("delivery") {
+        Some(text) => text.choice(&[("once", false), ("claim", true)])?,
+        None => false,
+    };
+    for field in ["lease", "max_attempts"] {
+        if let Some(text) = entry.optional(field).filter(|_| !is_claim) {
+            return text.refuse("is for `delivery: claim`; add that, or remove it");
+        }
+    }
+    if !is_claim {
+        return Ok(None);
+    }
+    let lease = entry.optional("lease").map(|text| text.duration(LEASES)).transpose()?;
+    let attempts_max = entry.optional("max_attempts").map(|text| text.count(1..=u64::from(u32::MAX))).transpose()?;
+    Ok(Some(Claim { lease: lease.unwrap_or(LEASE), attempts_max }))
 }
 
 /// An entry as it was written.

@@ -36,6 +36,24 @@ fn kinds_map_to_their_topics() {
 }
 
 #[test]
+fn delivery_by_claim_has_a_lease() {
+    let claim = |file: &str| load(file).unwrap()[0].kind.claim;
+    assert_eq!(claim("kinds:\n- {number: 1, name: a, delivery: once}\n"), None);
+    let given = Claim { lease: Duration::from_mins(5), attempts_max: Some(10) };
+    assert_eq!(claim("kinds:\n- {number: 1, name: a, delivery: claim, lease: 5m, max_attempts: 10}\n"), Some(given));
+    let default = Claim { lease: Duration::from_mins(1), attempts_max: None };
+    assert_eq!(claim("kinds:\n- {number: 1, name: a, delivery: claim}\n"), Some(default));
+    assert_eq!(
+        refusal("kinds:\n- {number: 1, name: a, lease: 5m}\n"),
+        "kinds[0].lease: `5m` is for `delivery: claim`; add that, or remove it (from p.yaml line 2)"
+    );
+    assert_eq!(
+        refusal("kinds:\n- {number: 1, name: a, delivery: claim, max_attempts: 0}\n"),
+        "kinds[0].max_attempts: `0` is not a whole number from 1 to 4294967295 (from p.yaml line 2)"
+    );
+}
+
+#[test]
 fn zero_duplicate_and_reserved_numbers_are_refused() {
     assert_eq!(
         refusal("kinds:\n- {number: 0, name: a}\n"),
@@ -63,7 +81,7 @@ fn zero_duplicate_and_reserved_numbers_are_refused() {
 fn entries_are_checked_field_by_field() {
     assert_eq!(
         refusal("kinds:\n- number: 1\n  name: a\n  past_do: fire\n"),
-        "kinds[0].past_do: is no setting of a kind; there are number, name, past_due, outbox, fired_topic, outbox_topic \
+        "kinds[0].past_do: is no setting of a kind; there are number, name, past_due, outbox, fired_topic, outbox_topic, delivery, lease, max_attempts \
          (from p.yaml line 4)"
     );
     assert_eq!(

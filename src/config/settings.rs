@@ -265,6 +265,7 @@ fn read_budget(layers: &Layers) -> Result<Budget, ConfigError> {
     Ok(Budget {
         fired_max: layers.text("tick.fired_max")?.count(1..=1_000_000)?,
         fired_per_kind_max: layers.text("tick.fired_per_kind_max")?.count(1..=1_000_000)?,
+        fired_per_tenant_max: layers.text("tick.fired_per_tenant_max")?.count(1..=1_000_000)?,
         scanned_max: layers.text("tick.scanned_max")?.count(1..=10_000_000)?,
         bytes_max: layers.text("tick.bytes_max")?.size_in_memory(KIB..=1024 * MIB)?,
         elapsed_max: layers.text("tick.elapsed_max")?.duration(MILLISECOND..=5 * SECOND)?,

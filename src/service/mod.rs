@@ -29,6 +29,7 @@ use crate::telemetry::observer::WorkerObserver;
 use crate::telemetry::recorder::Metrics;
 use crate::time::Clock;
 use crate::time::system::SystemClock;
+use crate::timer::handler::Handlers;
 use crate::worker::observer::Observer;
 use threads::{Threads, WorkerParts};
 
@@ -37,11 +38,22 @@ const PREFLIGHT_BOUND: Duration = Duration::from_mins(2);
 /// What is kept of the time for a stop, so that the process is gone when it is over.
 const LEAVE_EARLY: Duration = Duration::from_secs(1);
 
-/// Runs the service until a signal stops it.
+/// Runs the service until a signal stops it: every kind publishes.
 ///
 /// # Errors
 /// When a setting, a topic or the state directory is wrong, or a worker cannot go on.
 pub fn serve(config: &Config) -> Result<()> {
+    serve_with(config, &Handlers::new())
+}
+
+/// Runs the service until a signal stops it, with handlers of your own for some kinds; the others publish. It installs the log
+/// output and the metrics of the process, listens to its signals, and blocks the thread.
+///
+/// # Errors
+/// When a handler is for a kind that the settings do not have, when a setting, a topic or the state directory is wrong, or a
+/// worker cannot go on.
+pub fn serve_with(config: &Config, handlers: &Handlers) -> Result<()> {
+    handlers.check(&config.registry())?;
     install_logging(config)?;
     let metrics = Metrics::install().context("installing the metrics recorder")?;
     let health = Arc::new(Health::new(config.workers, SystemClock.boot()));
@@ -62,7 +74,7 @@ pub fn serve(config: &Config) -> Result<()> {
             tracing::info!("stopped");
             return Ok(());
         };
-        let threads = start(config, facts, health)?;
+        let threads = start(config, facts, handlers.clone(), health)?;
         run(threads, &mut signals, config.shutdown_timeout).await
     });
     admin.stop();
@@ -85,14 +97,14 @@ async fn look_at_topics(config: &Config, health: &Arc<Health>, signals: &mut Sig
     }
 }
 
-fn start(config: &Config, facts: TopicFacts, health: Arc<Health>) -> Result<Threads> {
+fn start(config: &Config, facts: TopicFacts, handlers: Handlers, health: Arc<Health>) -> Result<Threads> {
     let budget = usize::try_from(config.memory_budget_bytes(Path::new("/"))).unwrap_or(usize::MAX);
     let stores = StateDirectory::lock(&config.state_dir, Resources::new(budget))?;
     for partition in stores.remove_old(SystemClock.wall(), facts.changelog_delete_retention / 2)? {
         tracing::info!(%partition, "old store removed");
     }
     tracing::info!(workers = config.workers, partitions = facts.partitions, memory_budget_bytes = budget, "started");
-    Threads::start(config.workers, &WorkerParts { config: config.clone(), facts, stores, health })
+    Threads::start(config.workers, &WorkerParts { config: config.clone(), facts, handlers, stores, health })
 }
 
 /// The signals that ask for a stop.

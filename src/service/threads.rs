@@ -20,6 +20,7 @@ use crate::telemetry::health::Health;
 use crate::telemetry::observer::WorkerObserver;
 use crate::time::Clock;
 use crate::time::system::SystemClock;
+use crate::timer::handler::Handlers;
 use crate::worker::Worker;
 use crate::worker::observer::Observer;
 
@@ -32,6 +33,7 @@ const CONNECT_PAUSE: Duration = Duration::from_secs(1);
 pub(super) struct WorkerParts {
     pub(super) config: Config,
     pub(super) facts: TopicFacts,
+    pub(super) handlers: Handlers,
     pub(super) stores: StateDirectory,
     pub(super) health: Arc<Health>,
 }
@@ -53,6 +55,7 @@ impl Threads {
                 number,
                 config: parts.config.clone(),
                 facts: parts.facts,
+                handlers: parts.handlers.clone(),
                 stores: parts.stores.clone(),
                 health: Arc::clone(&parts.health),
                 stop: Arc::clone(&stop),
@@ -101,6 +104,7 @@ struct WorkerThread {
     number: usize,
     config: Config,
     facts: TopicFacts,
+    handlers: Handlers,
     stores: StateDirectory,
     health: Arc<Health>,
     stop: Arc<AtomicBool>,
@@ -109,7 +113,8 @@ struct WorkerThread {
 impl WorkerThread {
     fn run(&self) -> Result<()> {
         let kafka = self.config.kafka_settings(self.number, &self.facts);
-        let settings = self.config.worker_settings(self.number, &self.facts);
+        let mut settings = self.config.worker_settings(self.number, &self.facts);
+        settings.rules.handlers = self.handlers.clone();
         let mut observer =
             WorkerObserver::new(self.number, &settings.rules.registry, Arc::clone(&self.health), SystemClock);
         let Some(log) = self.connect(&kafka, &mut observer)? else {

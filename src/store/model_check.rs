@@ -16,7 +16,7 @@ use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
 use crate::timer::model::{DueKey, Generation, RunState, Seal, Sweep, SweepReply, Timer};
 use crate::timer::outcome::Mutation;
-use crate::timer::view::{DueRow, View};
+use crate::timer::view::{DueRow, Lookup, View};
 
 const PAGES: [usize; 4] = [0, 1, 3, 1000];
 const RUNS: [(&str, &str); 4] = [("a", "r"), ("default", "r"), ("default", "r0"), ("default", "ré")];
@@ -50,6 +50,7 @@ pub(super) fn timer(id: &str, wake: i64, generation: u64) -> Timer {
         outbox: Vec::new(),
         recurring: None,
         resolved_with: None,
+        claim: None,
     }
 }
 

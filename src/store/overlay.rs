@@ -20,7 +20,7 @@ use crate::timer::identity::{RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
 use crate::timer::model::{DueKey, Located, RunState, Timer};
 use crate::timer::outcome::Mutation;
-use crate::timer::view::{DueRow, View};
+use crate::timer::view::{DueRow, Lookup, View};
 
 /// Rows of a page that is read because open changes hid rows of the page before it.
 const NEXT_PAGE_ROWS: usize = 64;
@@ -244,7 +244,7 @@ impl<S: Store> Overlay<S> {
     }
 }
 
-impl<S: Store> View for Overlay<S> {
+impl<S: Store> Lookup for Overlay<S> {
     type Error = StoreError;
 
     fn locate(&self, key: &TimerKey) -> Result<Option<Located>, StoreError> {
@@ -265,7 +265,9 @@ impl<S: Store> View for Overlay<S> {
     fn is_sweeping(&self) -> bool {
         self.committed_agenda == Some(Timestamp::EPOCH) || self.edits.is_sweeping()
     }
+}
 
+impl<S: Store> View for Overlay<S> {
     fn timers_of(
         &self,
         run: &RunKey,

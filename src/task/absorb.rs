@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::rules::Rules;
-use super::{Phase, Task, emit};
+use super::{Phase, Task, emit, guard};
 use crate::log::{Emission, InputRecord};
 use crate::planted::{Bug, is_on};
 use crate::position::Position;
@@ -16,10 +16,10 @@ use crate::time::Timestamp;
 use crate::timer::apply::{Context, apply};
 use crate::timer::budget::Tick;
 use crate::timer::command::{Action, Command};
-use crate::timer::fire::{FireReport, Moment, fire_due};
+use crate::timer::fire::{FireReport, FireRules, fire_due};
 use crate::timer::kind::KindNumber;
 use crate::timer::model::{DueKey, Generation};
-use crate::timer::outcome::{Answer, Mutation, Outcome, Reason, Rejection, Verdict};
+use crate::timer::outcome::{Answer, Effect, Mutation, Outcome, Reason, Rejection, Verdict};
 use crate::timer::schedule;
 use crate::timer::sweep;
 use crate::timer::view::View;
@@ -176,10 +176,29 @@ impl<S: Store> Task<S> {
         if due.is_empty() {
             return Ok(FireReport::default());
         }
-        let moment = Moment { now, next_generation: self.open.generation };
-        let (outcome, report) = fire_due(&self.overlay, &due, moment, tick, *elapsed)?;
-        self.take_generations(&outcome);
+        for kind in &due {
+            if let Some(share) = rules.handlers.share_max(*kind) {
+                tick.lower_share(*kind, share);
+            }
+        }
+        let partition = self.partition;
+        let told = FireRules {
+            kinds: &due,
+            registry: &rules.registry,
+            limits: &rules.limits,
+            calendar: &*rules.calendar,
+            now,
+            elapsed: *elapsed,
+            attempt: &|ctx, timer| guard::attempt(&rules.handlers, ctx, timer),
+            is_here: &|run| partition_of(run, rules.partitions) == partition,
+            next_generation: self.open.generation,
+        };
+        let (outcome, report) = fire_due(&self.overlay, &told, tick, &mut self.looks)?;
         let has_progressed = !outcome.mutations.is_empty();
+        self.tally.raced += u64::try_from(report.raced).unwrap_or(u64::MAX);
+        for (kind, failed) in &report.failed {
+            *self.tally.failed.entry(*kind).or_insert(0) += u64::try_from(*failed).unwrap_or(u64::MAX);
+        }
         self.take(outcome, rules, Cause::Time);
         for kind in due {
             let wake = if !report.unfinished.contains(&kind) {
@@ -196,15 +215,6 @@ impl<S: Store> Task<S> {
             self.wakes.insert(kind, wake);
         }
         Ok(report)
-    }
-
-    /// The counter never falls, and is above each generation that is given (INV-GEN-1).
-    fn take_generations(&mut self, outcome: &Outcome) {
-        for mutation in &outcome.mutations {
-            if let Mutation::Put { timer, .. } = mutation {
-                self.open.generation = self.open.generation.max(Generation(timer.generation.0.saturating_add(1)));
-            }
-        }
     }
 
     /// Works off what runs have on their agenda: sweeps under way, seals that end. Returns whether there was any.
@@ -224,15 +234,27 @@ impl<S: Store> Task<S> {
         for mutation in outcome.mutations {
             match (&mutation, cause) {
                 (Mutation::Put { timer, .. }, Cause::Command) => *self.tally.armed.entry(timer.kind).or_insert(0) += 1,
+                (Mutation::Put { timer, .. }, Cause::Time) => {
+                    let next = mutation.generation_behind(self.open.generation);
+                    if next > self.open.generation {
+                        self.open.generation = next;
+                        *self.tally.armed.entry(timer.kind).or_insert(0) += 1;
+                    }
+                }
                 (Mutation::Remove { .. }, Cause::Command) => self.tally.disarmed += 1,
-                (Mutation::Put { .. } | Mutation::Remove { .. }, Cause::Time)
+                (Mutation::Remove { .. }, Cause::Time)
                 | (Mutation::Run { .. } | Mutation::Advance { .. }, Cause::Command | Cause::Time) => {}
             }
             self.fold(mutation);
         }
+        for expired in &outcome.expired {
+            *self.tally.expired.entry(expired.timer.kind).or_insert(0) += 1;
+            self.emissions.push(emit::expired(expired, rules));
+        }
         for event in &outcome.fired {
-            let lateness = event.fired.since(event.timer.due.max(event.timer.armed));
-            self.tally.fired.push((event.timer.kind, lateness));
+            if event.effect != Effect::Rescheduled {
+                self.tally.fired.push((event.timer.kind, event.lateness()));
+            }
             self.tally.outbox += u64::try_from(event.timer.outbox.len()).unwrap_or(u64::MAX);
             self.emissions.extend(emit::fired(event, rules));
         }

@@ -13,27 +13,29 @@ use crate::planted::{Bug, is_on};
 use crate::position::Partition;
 use crate::store::Batch;
 use crate::timer::command::{Command, Encoding};
-use crate::timer::model::Header;
-use crate::timer::outcome::{Answer, FiredEvent, Rejection};
+use crate::timer::kind::KindNumber;
+use crate::timer::model::{Header, Timer};
+use crate::timer::outcome::{Answer, Effect, Expired, FiredEvent, Rejection};
 use crate::wire;
 use crate::wire::forward::Origin;
 use crate::wire::key::StateKey;
 use crate::wire::state::{Barrier, Meta};
 
-/// Returns the fired record and the outbox records of a timer that fires.
+/// Returns the fired record, if there is to be one, and the outbox records of a timer that fires.
 pub(super) fn fired(event: &FiredEvent, rules: &Rules) -> Vec<Emission> {
     let kind = event.timer.kind;
-    // Only known kinds are scanned; the number stands in for a name that a test registry lacks.
-    let name = rules.registry.get(kind).map_or_else(|| kind.to_string(), |kind| kind.name.clone());
     let mut emissions = Vec::with_capacity(1 + event.timer.outbox.len());
-    emissions.push(Emission {
-        to: Destination::Fired(kind),
-        partition: None,
-        key: Some(wire::fired::key(event)),
-        value: event.timer.payload.clone(),
-        headers: wire::fired::headers(event, &name, &rules.source),
-        timestamp: None,
-    });
+    match event.effect {
+        Effect::Published => emissions.push(Emission {
+            to: Destination::Fired(kind),
+            partition: None,
+            key: Some(wire::fired::key(&event.timer)),
+            value: event.timer.payload.clone(),
+            headers: wire::fired::headers(event, &name_of(kind, rules), &rules.source),
+            timestamp: None,
+        }),
+        Effect::Silent | Effect::Rescheduled => {}
+    }
     let times = if is_on(Bug::OutboxTwice) { 2 } else { 1 };
     for record in event.timer.outbox.iter().flat_map(|record| iter::repeat_n(record, times)) {
         emissions.push(Emission {
@@ -46,6 +48,28 @@ pub(super) fn fired(event: &FiredEvent, rules: &Rules) -> Vec<Emission> {
         });
     }
     emissions
+}
+
+/// Returns the dead letter of a timer that was delivered as often as it may be.
+pub(super) fn expired(expired: &Expired, rules: &Rules) -> Emission {
+    let Expired { timer, at } = expired;
+    let bare = Timer { headers: Vec::new(), ..timer.clone() };
+    let last = FiredEvent { timer: bare, attempt: timer.attempt, fired: *at, effect: Effect::Published };
+    let identity = wire::fired::headers(&last, &name_of(timer.kind, rules), &rules.source);
+    let letter = wire::dead_letter::expired(timer, identity, rules.dead_letter_bytes_max);
+    Emission {
+        to: Destination::DeadLetter,
+        partition: None,
+        key: letter.key,
+        value: letter.value,
+        headers: letter.headers,
+        timestamp: None,
+    }
+}
+
+/// Only known kinds are scanned; the number stands in for a name that a test registry lacks.
+fn name_of(kind: KindNumber, rules: &Rules) -> String {
+    rules.registry.get(kind).map_or_else(|| kind.to_string(), |kind| kind.name.clone())
 }
 
 /// Returns the record that answers a command.

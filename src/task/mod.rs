@@ -24,6 +24,7 @@ pub mod rules;
 pub mod settle;
 pub mod tally;
 
+mod guard;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +37,7 @@ use crate::position::{Partition, Position};
 use crate::store::overlay::Overlay;
 use crate::store::{Store, StoreError};
 use crate::time::Timestamp;
+use crate::timer::fire::Looks;
 use crate::timer::kind::KindNumber;
 use crate::timer::model::Generation;
 use crate::timer::outcome::Mutation;
@@ -89,6 +91,8 @@ pub struct Task<S> {
     in_flight: Option<InFlight>,
     /// Per kind, when it needs to be looked at next; a kind that does not stand here has to be looked up.
     wakes: BTreeMap<KindNumber, Option<Timestamp>>,
+    /// Where the looks ahead of kinds with much due go on.
+    looks: Looks,
 }
 
 /// How far a transaction has come.
@@ -126,6 +130,7 @@ impl<S: Store> Task<S> {
             overwritten: BTreeSet::new(),
             in_flight: None,
             wakes: BTreeMap::new(),
+            looks: Looks::new(),
         })
     }
 

@@ -18,7 +18,7 @@ use crate::time::Timestamp;
 use crate::timer::identity::TimerKey;
 use crate::timer::model::{Generation, Located, RunState};
 use crate::timer::outcome::Mutation;
-use crate::timer::view::View;
+use crate::timer::view::Lookup;
 use crate::wire;
 use crate::wire::key::StateKey;
 use crate::wire::state::{Barrier, Meta};

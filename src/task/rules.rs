@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::calendar::Calendar;
+use crate::timer::handler::Handlers;
 use crate::timer::kind::Registry;
 use crate::timer::limits::Limits;
 
@@ -31,4 +32,6 @@ pub struct Rules {
     pub arm_bytes_max: usize,
     /// Largest record that the dead-letter topic takes; a larger original is truncated.
     pub dead_letter_bytes_max: usize,
+    /// What the timers of each kind do when they fire.
+    pub handlers: Handlers,
 }

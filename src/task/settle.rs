@@ -107,6 +107,7 @@ impl<S: Store> Task<S> {
             self.emissions.clear();
         }
         self.tally = Tally::default();
+        self.looks.clear();
         if !is_on(Bug::OverlayKeptOnAbort) {
             self.overlay.clear();
         }

@@ -12,7 +12,7 @@ use crate::timer::outcome::Reason;
 /// What one transaction did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Timers armed or replaced, per kind.
+    /// Timers armed, replaced or dated anew by their handler, per kind.
     pub armed: BTreeMap<KindNumber, u64>,
     /// Timers removed by a disarm, a disarm-run or a seal.
     pub disarmed: u64,
@@ -28,13 +28,23 @@ pub struct Tally {
     pub fired: Vec<(KindNumber, Duration)>,
     /// Outbox records sent.
     pub outbox: u64,
+    /// Attempts that failed, per kind; their timers rest and are tried again.
+    pub failed: BTreeMap<KindNumber, u64>,
+    /// Claimed timers delivered as often as they may be, per kind; each is on the dead-letter topic.
+    pub expired: BTreeMap<KindNumber, u64>,
+    /// Timers that changed between the scan and their turn, and so did not fire.
+    pub raced: u64,
 }
 
 impl Tally {
     /// Adds what another did.
     pub fn add(&mut self, other: &Self) {
-        for (kind, count) in &other.armed {
-            *self.armed.entry(*kind).or_insert(0) += count;
+        let of_kinds =
+            [(&mut self.armed, &other.armed), (&mut self.failed, &other.failed), (&mut self.expired, &other.expired)];
+        for (mine, others) in of_kinds {
+            for (kind, count) in others {
+                *mine.entry(*kind).or_insert(0) += count;
+            }
         }
         for (reason, count) in &other.rejected {
             *self.rejected.entry(*reason).or_insert(0) += count;
@@ -44,6 +54,7 @@ impl Tally {
         self.forwarded += other.forwarded;
         self.answered += other.answered;
         self.outbox += other.outbox;
+        self.raced += other.raced;
         self.fired.extend_from_slice(&other.fired);
     }
 }

@@ -99,6 +99,24 @@ pub const ANSWERS: Metric = counter("punctual_answers_total", &[], "Answers sent
 pub const FIRED: Metric = counter("punctual_fired_total", &["kind"], "Timers fired, in committed transactions.");
 /// Outbox records sent.
 pub const OUTBOX: Metric = counter("punctual_outbox_records_total", &[], "Outbox records sent beside fired events.");
+/// Attempts that failed.
+pub const FAILED: Metric = counter(
+    "punctual_handler_failures_total",
+    &["kind"],
+    "Attempts to fire that failed in the kind's handler; the timer rests and is tried again.",
+);
+/// Claimed timers that nobody took.
+pub const EXPIRED: Metric = counter(
+    "punctual_attempts_exhausted_total",
+    &["kind"],
+    "Timers delivered by claim as often as max_attempts says; each is on the dead-letter topic.",
+);
+/// Timers that changed before their turn.
+pub const RACED: Metric = counter(
+    "punctual_raced_total",
+    &[],
+    "Timers that were due and did not fire, because a handler disarmed or replaced them in the same pass.",
+);
 /// Lateness.
 pub const LATENESS: Metric = histogram(
     "punctual_lateness_seconds",
@@ -212,7 +230,7 @@ pub const BUILD_INFO: Metric = gauge(
 );
 
 /// All metrics, in the order of docs/operations.md.
-pub const ALL: [Metric; 28] = [
+pub const ALL: [Metric; 31] = [
     ARMED,
     DISARMED,
     UNCHANGED,
@@ -221,6 +239,9 @@ pub const ALL: [Metric; 28] = [
     ANSWERS,
     FIRED,
     OUTBOX,
+    FAILED,
+    EXPIRED,
+    RACED,
     LATENESS,
     PENDING,
     UNKNOWN_KIND,

@@ -42,6 +42,8 @@ pub struct WorkerObserver<C> {
 struct KindMetrics {
     armed: Counter,
     fired: Counter,
+    failed: Counter,
+    expired: Counter,
     lateness: Histogram,
     pending: Gauge,
     overdue: Gauge,
@@ -67,6 +69,7 @@ struct FlowMetrics {
     forwarded: Counter,
     answers: Counter,
     outbox: Counter,
+    raced: Counter,
     rejected: BTreeMap<Reason, Counter>,
     transactions: BTreeMap<TransactionEnd, Counter>,
     commit: Histogram,
@@ -166,6 +169,12 @@ impl<C: Clock> Observer for WorkerObserver<C> {
         for (kind, count) in &tally.armed {
             self.kind(*kind).armed.increment(*count);
         }
+        for (kind, count) in &tally.failed {
+            self.kind(*kind).failed.increment(*count);
+        }
+        for (kind, count) in &tally.expired {
+            self.kind(*kind).expired.increment(*count);
+        }
         for (kind, lateness) in &tally.fired {
             let metrics = self.kind(*kind);
             metrics.fired.increment(1);
@@ -181,6 +190,7 @@ impl<C: Clock> Observer for WorkerObserver<C> {
         self.flow.forwarded.increment(tally.forwarded);
         self.flow.answers.increment(tally.answered);
         self.flow.outbox.increment(tally.outbox);
+        self.flow.raced.increment(tally.raced);
     }
 
     fn task(&mut self, partition: Partition, state: TaskState) {
@@ -248,6 +258,8 @@ impl KindMetrics {
         Self {
             armed: counter!(metrics::ARMED.name, "kind" => kind.clone()),
             fired: counter!(metrics::FIRED.name, "kind" => kind.clone()),
+            failed: counter!(metrics::FAILED.name, "kind" => kind.clone()),
+            expired: counter!(metrics::EXPIRED.name, "kind" => kind.clone()),
             lateness: histogram!(metrics::LATENESS.name, "kind" => kind.clone()),
             pending: gauge!(metrics::PENDING.name, "kind" => kind.clone(), "worker" => worker.clone()),
             overdue: gauge!(metrics::OVERDUE.name, "kind" => kind.clone(), "worker" => worker.clone()),
@@ -288,6 +300,7 @@ impl FlowMetrics {
             forwarded: counter!(metrics::FORWARDED.name),
             answers: counter!(metrics::ANSWERS.name),
             outbox: counter!(metrics::OUTBOX.name),
+            raced: counter!(metrics::RACED.name),
             rejected: Reason::ALL.into_iter().map(|reason| (reason, rejected(reason))).collect(),
             transactions: transactions.into_iter().collect(),
             commit: histogram!(metrics::COMMIT.name),

@@ -26,7 +26,8 @@ fn number(number: u32) -> KindNumber {
 }
 
 fn observer() -> WorkerObserver<Still> {
-    let kind = Kind { number: number(1), name: "email".to_owned(), past_due: PastDue::Fire, outbox: false };
+    let kind =
+        Kind { number: number(1), name: "email".to_owned(), past_due: PastDue::Fire, outbox: false, claim: None };
     let health = Arc::new(Health::new(1, Duration::from_secs(100)));
     WorkerObserver::new(0, &Registry::new([kind]).unwrap(), health, Still)
 }
@@ -57,6 +58,9 @@ fn tally() -> Tally {
         answered: 8,
         fired: vec![(number(1), Duration::from_millis(3)), (number(1), Duration::from_hours(2))],
         outbox: 9,
+        failed: BTreeMap::from([(number(1), 10)]),
+        expired: BTreeMap::from([(number(1), 11)]),
+        raced: 12,
     }
 }
 

@@ -7,12 +7,13 @@
 use super::command::{Action, Arm, Command, OnConflict, Reply};
 use super::identity::{RunKey, TimerKey};
 use super::kind::{KIND_NUMBER_MAX, Kind, KindNumber, KindRef, PastDue, Registry};
-use super::limits::{HEADERS_MAX, Limits, OUTBOX_RECORDS_MAX, fired_bytes, outbox_bytes};
-use super::model::{Generation, Header, Located, Timer};
+use super::limits::Limits;
+use super::model::{Claim, Generation, Located, Timer};
 use super::outcome::{Answer, Mutation, Outcome, Reason, Rejection, Verdict};
 use super::schedule::{self, Scheduled};
+use super::size::Emitted;
 use super::sweep;
-use super::view::View;
+use super::view::{Lookup, View};
 use crate::calendar::Calendar;
 use crate::planted::{Bug, is_on};
 use crate::time::Timestamp;
@@ -51,10 +52,7 @@ impl Context<'_> {
 pub fn apply<V: View>(view: &V, command: &Command, context: &Context<'_>) -> Result<Outcome, V::Error> {
     let mut outcome = Outcome::default();
     let verdict = match &command.action {
-        Action::Arm(arm) => match resolve(arm, context) {
-            Ok(resolved) => arm_resolved(view, arm, &resolved, context, &mut outcome)?,
-            Err(rejection) => Verdict::Rejected(rejection),
-        },
+        Action::Arm(arm) => judge_arm(view, arm, context, &mut outcome)?,
         Action::Disarm { key, generation } => disarm(view, key, *generation, &mut outcome)?,
         Action::DisarmRun { run } => {
             let request = sweep::Request { run, seal: None, reply: command.reply.as_ref() };
@@ -84,6 +82,19 @@ pub fn apply<V: View>(view: &V, command: &Command, context: &Context<'_>) -> Res
     Ok(outcome)
 }
 
+/// Judges an arm.
+pub(super) fn judge_arm<V: Lookup>(
+    view: &V,
+    arm: &Arm,
+    context: &Context<'_>,
+    outcome: &mut Outcome,
+) -> Result<Verdict, V::Error> {
+    match resolve(arm, context) {
+        Ok(resolved) => arm_resolved(view, arm, &resolved, context, outcome),
+        Err(rejection) => Ok(Verdict::Rejected(rejection)),
+    }
+}
+
 fn answer(reply: &Reply, run: &RunKey, timer: Option<&TimerKey>, verdict: Verdict) -> Answer {
     Answer { reply: reply.clone(), run: run.clone(), timer: timer.cloned(), verdict }
 }
@@ -95,6 +106,7 @@ struct Resolved {
     scheduled: Scheduled,
     armed: Timestamp,
     skip: bool,
+    claim: Option<Claim>,
 }
 
 fn resolve(arm: &Arm, context: &Context<'_>) -> Result<Resolved, Rejection> {
@@ -109,12 +121,17 @@ fn resolve(arm: &Arm, context: &Context<'_>) -> Result<Resolved, Rejection> {
         );
         return Err(Rejection::new(Reason::BeyondHorizon, detail));
     }
-    check_size(arm, kind, context.limits)?;
+    Emitted::by_arm(arm).check(kind, context.limits)?;
     let judged_at = if is_on(Bug::PastDueFromOurClock) { context.now } else { armed };
     let past_due = if due <= judged_at { kind.map_or(PastDue::Fire, |kind| kind.past_due) } else { PastDue::Fire };
+    let claim = kind.and_then(|kind| kind.claim);
+    if claim.is_some() && scheduled.recurring.is_some() {
+        let detail = "the kind delivers by claim, until a disarm that would end the recurrence too; use another kind";
+        return Err(Rejection::new(Reason::InvalidSchedule, detail));
+    }
     match past_due {
-        PastDue::Fire => Ok(Resolved { kind: number, scheduled, armed, skip: false }),
-        PastDue::Skip => Ok(Resolved { kind: number, scheduled, armed, skip: true }),
+        PastDue::Fire => Ok(Resolved { kind: number, scheduled, armed, skip: false, claim }),
+        PastDue::Skip => Ok(Resolved { kind: number, scheduled, armed, skip: true, claim }),
         PastDue::Reject => {
             let detail = format!("due {due} is not after the arming at {armed}, and the kind rejects past dues");
             Err(Rejection::new(Reason::PastDue, detail))
@@ -143,54 +160,7 @@ fn resolve_kind<'a>(kind: &KindRef, registry: &'a Registry) -> Result<(KindNumbe
     }
 }
 
-fn check_size(arm: &Arm, kind: Option<&Kind>, limits: &Limits) -> Result<(), Rejection> {
-    if arm.outbox.len() > OUTBOX_RECORDS_MAX {
-        let detail = format!("outbox has {} records; at most {OUTBOX_RECORDS_MAX} fit", arm.outbox.len());
-        return Err(Rejection::new(Reason::TooMany, detail));
-    }
-    if let Some(kind) = kind.filter(|kind| !kind.outbox && !arm.outbox.is_empty()) {
-        let detail = format!("kind `{}` has no outbox topic; set `outbox: true` for it", kind.name);
-        return Err(Rejection::new(Reason::NoOutbox, detail));
-    }
-    check_headers(&arm.headers)?;
-    for record in &arm.outbox {
-        check_headers(&record.headers)?;
-    }
-    let outbox: usize = arm.outbox.iter().map(outbox_bytes).sum();
-    if outbox > limits.outbox_bytes_max {
-        let detail = format!("outbox takes {outbox} bytes; at most {} fit", limits.outbox_bytes_max);
-        return Err(Rejection::new(Reason::TooLarge, detail));
-    }
-    let fired = fired_bytes(arm);
-    // The stored row carries both, and must fit the changelog as the fired record must fit its topic.
-    if fired.saturating_add(outbox) > limits.fired_bytes_max {
-        let detail = format!(
-            "the fired record and its outbox would take {} bytes; at most {} fit (limits.fired_bytes_max)",
-            fired.saturating_add(outbox),
-            limits.fired_bytes_max
-        );
-        return Err(Rejection::new(Reason::TooLarge, detail));
-    }
-    Ok(())
-}
-
-fn check_headers(headers: &[Header]) -> Result<(), Rejection> {
-    if headers.len() > HEADERS_MAX {
-        let detail = format!("a record has {} headers; at most {HEADERS_MAX} fit", headers.len());
-        return Err(Rejection::new(Reason::TooMany, detail));
-    }
-    for header in headers {
-        if header.key.is_empty() || header.key.starts_with("punctual-") || header.key.starts_with("ce_") {
-            let key: String = header.key.chars().take(64).collect();
-            let detail =
-                format!("header `{key}` is reserved; names are not empty and do not start with punctual- or ce_");
-            return Err(Rejection::new(Reason::ReservedHeader, detail));
-        }
-    }
-    Ok(())
-}
-
-fn arm_resolved<V: View>(
+fn arm_resolved<V: Lookup>(
     view: &V,
     arm: &Arm,
     resolved: &Resolved,
@@ -242,10 +212,12 @@ fn timer_of(arm: &Arm, resolved: &Resolved, generation: Generation) -> Timer {
         outbox: arm.outbox.clone(),
         recurring: resolved.scheduled.recurring.clone(),
         resolved_with: resolved.scheduled.resolved_with,
+        claim: resolved.claim,
     }
 }
 
-fn disarm<V: View>(
+/// Judges a disarm.
+pub(super) fn disarm<V: Lookup>(
     view: &V,
     key: &TimerKey,
     generation: Option<Generation>,
@@ -262,7 +234,7 @@ fn disarm<V: View>(
     Ok(Verdict::Disarmed { generation: armed })
 }
 
-fn live_timer<V: View>(view: &V, key: &TimerKey) -> Result<Option<Located>, V::Error> {
+fn live_timer<V: Lookup>(view: &V, key: &TimerKey) -> Result<Option<Located>, V::Error> {
     let Some(located) = view.locate(key)? else {
         return Ok(None);
     };

@@ -15,6 +15,8 @@ pub struct Budget {
     pub fired_max: usize,
     /// Most timers fired of one kind.
     pub fired_per_kind_max: usize,
+    /// Most timers fired of one tenant and kind, of what is kept for tenants that have nothing at the head of the due order.
+    pub fired_per_tenant_max: usize,
     /// Most rows looked at.
     pub scanned_max: usize,
     /// Most bytes of payload fired; the timer that exceeds it still fires.
@@ -28,6 +30,7 @@ impl Default for Budget {
         Self {
             fired_max: 128,
             fired_per_kind_max: 32,
+            fired_per_tenant_max: 2,
             scanned_max: 512,
             bytes_max: usize::MAX,
             elapsed_max: Duration::from_secs(10),
@@ -43,12 +46,28 @@ pub struct Tick {
     scanned: usize,
     bytes: usize,
     fired_per_kind: BTreeMap<KindNumber, usize>,
+    shares: BTreeMap<KindNumber, usize>,
 }
 
 impl Tick {
     /// Begins a tick.
     pub fn new(budget: Budget) -> Self {
-        Self { budget, fired: 0, scanned: 0, bytes: 0, fired_per_kind: BTreeMap::new() }
+        Self { budget, fired: 0, scanned: 0, bytes: 0, fired_per_kind: BTreeMap::new(), shares: BTreeMap::new() }
+    }
+
+    /// Lowers the share of a kind; a larger one than that of the budget changes nothing, and 0 means 1.
+    pub fn lower_share(&mut self, kind: KindNumber, fired_max: usize) {
+        self.shares.insert(kind, fired_max.max(1));
+    }
+
+    /// Returns how many rows may still be looked at.
+    pub fn scans_left(&self) -> usize {
+        self.budget.scanned_max.max(1).saturating_sub(self.scanned)
+    }
+
+    /// Returns the share of one tenant in what is kept for others.
+    pub fn tenant_share(&self) -> usize {
+        self.budget.fired_per_tenant_max.max(1)
     }
 
     /// Returns how many rows of the kind may still be looked at and fired, given the time that has passed.
@@ -58,9 +77,9 @@ impl Tick {
         }
         let of_kind = self.fired_per_kind.get(&kind).copied().unwrap_or(0);
         let fired = self.budget.fired_max.max(1).saturating_sub(self.fired);
-        let per_kind = self.budget.fired_per_kind_max.max(1).saturating_sub(of_kind);
-        let scanned = self.budget.scanned_max.max(1).saturating_sub(self.scanned);
-        fired.min(per_kind).min(scanned)
+        let share = self.shares.get(&kind).copied().unwrap_or(usize::MAX);
+        let per_kind = self.budget.fired_per_kind_max.max(1).min(share).saturating_sub(of_kind);
+        fired.min(per_kind).min(self.scans_left())
     }
 
     /// Returns whether no further row may be begun. The first row of a tick is always begun.
@@ -89,12 +108,30 @@ mod tests {
     #[test]
     fn a_budget_of_zero_means_one() {
         let kind = KindNumber::new(1).unwrap();
-        let zero =
-            Budget { fired_max: 0, fired_per_kind_max: 0, scanned_max: 0, bytes_max: 0, elapsed_max: Duration::ZERO };
+        let zero = Budget {
+            fired_max: 0,
+            fired_per_kind_max: 0,
+            fired_per_tenant_max: 0,
+            scanned_max: 0,
+            bytes_max: 0,
+            elapsed_max: Duration::ZERO,
+        };
         let mut tick = Tick::new(zero);
         assert_eq!(tick.allowance(kind, Duration::MAX), 1, "the first row is always begun");
         tick.charge_scan();
         tick.charge_fire(kind, 10);
         assert_eq!(tick.allowance(kind, Duration::ZERO), 0);
+        assert_eq!(tick.tenant_share(), 1);
+    }
+
+    #[test]
+    fn a_handler_lowers_its_share_and_never_raises_it() {
+        let [slow, eager, zero] = [1, 2, 3].map(|number| KindNumber::new(number).unwrap());
+        let mut tick = Tick::new(Budget { fired_per_kind_max: 32, ..Budget::default() });
+        tick.lower_share(slow, 5);
+        tick.lower_share(eager, 1_000);
+        tick.lower_share(zero, 0);
+        let allowance = |kind| tick.allowance(kind, Duration::ZERO);
+        assert_eq!([slow, eager, zero].map(allowance), [5, 32, 1]);
     }
 }

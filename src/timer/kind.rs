@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::model::Claim;
+
 /// The persisted number of a kind. 0 is invalid, 1 to 0xEF are for users, 0xF0 to 0xFF are reserved for tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KindNumber(u8);
@@ -63,6 +65,8 @@ pub struct Kind {
     pub past_due: PastDue,
     /// Whether the kind has an outbox topic; without one, an arm with outbox records is rejected.
     pub outbox: bool,
+    /// How its timers are delivered until they are disarmed; `None` is once.
+    pub claim: Option<Claim>,
 }
 
 /// Why a set of kinds is not a registry.
@@ -178,7 +182,13 @@ mod tests {
     use super::*;
 
     fn kind(number: u32, name: &str) -> Kind {
-        Kind { number: KindNumber::new(number).unwrap(), name: name.to_owned(), past_due: PastDue::Fire, outbox: false }
+        Kind {
+            number: KindNumber::new(number).unwrap(),
+            name: name.to_owned(),
+            past_due: PastDue::Fire,
+            outbox: false,
+            claim: None,
+        }
     }
 
     #[test]

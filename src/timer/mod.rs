@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   command ──▶ apply ───┐
-//!   now ──────▶ fire_due ┼──▶ Outcome { mutations, fired, answers, rejection } ──▶ overlay, transaction
+//!   now ──────▶ fire_due ┼──▶ Outcome { mutations, fired, … } ──▶ overlay, transaction
 //!   now ──────▶ work_off ┘
 //! ```
 //!
@@ -16,15 +16,21 @@ pub mod apply;
 pub mod budget;
 pub mod command;
 pub mod fire;
+pub mod handler;
 pub mod identity;
 pub mod kind;
 pub mod limits;
 pub mod model;
 pub mod outcome;
 pub mod recurring;
+pub mod redate;
 pub mod schedule;
 pub mod sweep;
 pub mod view;
+
+mod conclude;
+mod size;
+mod staged;
 
 #[cfg(test)]
 mod scenario;

@@ -3,6 +3,8 @@
 //! Owns [`Timer`], [`RunState`] and the keys that place them. Never knows bytes: encodings are in `wire` and `store::key`.
 //! Keeps: due, payload and generation of a timer never change; only its wake and attempt do.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::command::Reply;
@@ -68,10 +70,28 @@ pub struct Timer {
     pub headers: Vec<Header>,
     /// The records that the fire emits beside its event.
     pub outbox: Vec<OutboxRecord>,
+    /// How it is delivered until it is disarmed; `None` is once.
+    pub claim: Option<Claim>,
     /// How it recurs; `None` fires once.
     pub recurring: Option<Box<Recurring>>,
     /// The digest of what its due was resolved with; `None` if that was nothing but its own command.
     pub resolved_with: Option<Digest>,
+}
+
+/// Delivery by claim: a timer that has fired is held by a lease, and fires again when that runs out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// How long a delivery holds the timer; above zero. The end is not part of it: at exactly fire + lease it fires again.
+    pub lease: Duration,
+    /// Most deliveries; then the timer goes to the dead-letter topic. `None` is without end.
+    pub attempts_max: Option<u32>,
+}
+
+impl Claim {
+    /// Returns whether no further attempt follows these many.
+    pub fn is_used_up(self, attempts: u32) -> bool {
+        self.attempts_max.is_some_and(|max| attempts >= max)
+    }
 }
 
 impl Timer {

@@ -3,6 +3,8 @@
 //! Owns [`Mutation`], the only way that state changes, and what is emitted beside it. Never carries anything out.
 //! Keeps: live work, restore, simulator and oracle all fold the same mutations.
 
+use std::time::Duration;
+
 use super::command::Reply;
 use super::identity::{RunKey, TimerKey};
 use super::kind::KindNumber;
@@ -44,6 +46,17 @@ pub enum Mutation {
     },
 }
 
+impl Mutation {
+    /// Returns the next generation to give once it is folded, if `next` was it before.
+    #[must_use]
+    pub fn generation_behind(&self, next: Generation) -> Generation {
+        match self {
+            Self::Put { timer, .. } if timer.generation >= next => Generation(timer.generation.0.saturating_add(1)),
+            Self::Put { .. } | Self::Remove { .. } | Self::Run { .. } | Self::Advance { .. } => next,
+        }
+    }
+}
+
 /// What a command or a tick leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
@@ -51,6 +64,8 @@ pub struct Outcome {
     pub mutations: Vec<Mutation>,
     /// The timers that fire.
     pub fired: Vec<FiredEvent>,
+    /// The timers that were delivered as often as they may be, and go to the dead-letter topic.
+    pub expired: Vec<Expired>,
     /// The answers to commands with a correlation id.
     pub answers: Vec<Answer>,
     /// Why the command was rejected, if it was. A rejected command changes nothing (INV-REJECT-1).
@@ -60,12 +75,43 @@ pub struct Outcome {
 /// A timer that fires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FiredEvent {
-    /// The timer as it was armed.
+    /// The timer, with payload, key, headers and outbox as they go out: as armed, or as its handler made them.
     pub timer: Timer,
     /// The number of this attempt, from 1.
     pub attempt: u32,
     /// The tick's `now`.
     pub fired: Timestamp,
+    /// What it does beside its outbox records.
+    pub effect: Effect,
+}
+
+impl FiredEvent {
+    /// Returns how late it is: since its due or its arming, whichever is later; of an attempt that follows another, since its
+    /// wake.
+    pub fn lateness(&self) -> Duration {
+        let first = self.timer.due.max(self.timer.armed);
+        self.fired.since(if self.attempt > 1 { first.max(self.timer.wake) } else { first })
+    }
+}
+
+/// What a fire does beside its outbox records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The fired event goes out.
+    Published,
+    /// The timer has fired, and its handler wanted no event.
+    Silent,
+    /// The timer is armed anew, for another instant.
+    Rescheduled,
+}
+
+/// A claimed timer that nobody disarmed, however often it was delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expired {
+    /// The timer; its attempt is how often it was delivered.
+    pub timer: Timer,
+    /// The tick's `now`.
+    pub at: Timestamp,
 }
 
 /// The outcome of a command, for the client that asked.

@@ -69,8 +69,8 @@ fn count_and_until_end_it() {
             a fires: generation 1, due 2026-12-01T00:00:10.000Z
             a fires: generation 2, due 2026-12-01T00:00:20.000Z
             a: not found
-            a: armed 5 for 2026-12-01T00:00:41.000Z
-            a fires: generation 5, due 2026-12-01T00:00:41.000Z
+            a: armed 4 for 2026-12-01T00:00:41.000Z
+            a fires: generation 4, due 2026-12-01T00:00:41.000Z
             a: not found
         "#]],
     );

@@ -12,14 +12,15 @@ use bytes::Bytes;
 use super::apply::{Context, apply};
 use super::budget::{Budget, Tick};
 use super::command::{Action, Arm, Command, Encoding, OnConflict, Reply, When};
-use super::fire::{Moment, fire_due};
+use super::fire::{FireReport, FireRules, Looks, fire_due};
+use super::handler::Handlers;
 use super::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use super::kind::{Kind, KindNumber, KindRef, PastDue, Registry};
 use super::limits::Limits;
-use super::model::{DueKey, Generation, Located, RunState, Timer};
-use super::outcome::{Mutation, Outcome, Verdict};
+use super::model::{Claim, DueKey, Generation, Located, RunState, Timer};
+use super::outcome::{Effect, Mutation, Outcome, Verdict};
 use super::sweep;
-use super::view::{DueRow, View};
+use super::view::{DueRow, Lookup, View};
 use crate::calendar::rules::Rules;
 use crate::time::Timestamp;
 
@@ -31,6 +32,9 @@ pub(super) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(ZERO_MS + seconds * 1000)
 }
 
+/// How the timers of kind 4 are delivered.
+pub(super) const CLAIM: Claim = Claim { lease: Duration::from_mins(1), attempts_max: Some(3) };
+
 #[derive(Default)]
 pub(super) struct Maps {
     pub(super) timers: BTreeMap<TimerKey, Timer>,
@@ -39,7 +43,7 @@ pub(super) struct Maps {
     pub(super) undecodable: Vec<(KindNumber, DueKey)>,
 }
 
-impl View for Maps {
+impl Lookup for Maps {
     type Error = Infallible;
 
     fn locate(&self, key: &TimerKey) -> Result<Option<Located>, Infallible> {
@@ -53,7 +57,9 @@ impl View for Maps {
     fn is_sweeping(&self) -> bool {
         self.runs.values().any(|state| state.sweep.is_some())
     }
+}
 
+impl View for Maps {
     fn timers_of(
         &self,
         run: &RunKey,
@@ -128,6 +134,8 @@ pub(super) struct World {
     pub(super) trace: String,
     pub(super) next_generation: u64,
     pub(super) calendar: Rules,
+    pub(super) handlers: Handlers,
+    pub(super) looks: Looks,
     kinds: Registry,
 }
 
@@ -138,11 +146,13 @@ impl World {
             name: name.to_owned(),
             past_due,
             outbox,
+            claim: None,
         };
         let kinds = Registry::new([
             kind(1, "email", PastDue::Fire, true),
             kind(2, "sms", PastDue::Reject, false),
             kind(3, "push", PastDue::Skip, false),
+            Kind { claim: Some(CLAIM), ..kind(4, "job", PastDue::Fire, false) },
         ]);
         Self {
             maps: Maps::default(),
@@ -151,6 +161,8 @@ impl World {
             trace: String::new(),
             next_generation: 1,
             calendar: Rules::default(),
+            handlers: Handlers::new(),
+            looks: Looks::new(),
             kinds: kinds.unwrap(),
         }
     }
@@ -194,14 +206,45 @@ impl World {
         self
     }
 
+    /// Makes one pass, and folds nothing.
+    pub(super) fn pass(
+        &mut self,
+        kinds: &[KindNumber],
+        now: Timestamp,
+        tick: &mut Tick,
+        elapsed: &dyn Fn() -> Duration,
+    ) -> (Outcome, FireReport) {
+        let rules = FireRules {
+            kinds,
+            registry: &self.kinds,
+            limits: &self.limits,
+            calendar: &self.calendar,
+            now,
+            elapsed,
+            attempt: &|ctx, timer| self.handlers.attempt(ctx, timer),
+            is_here: &|run| run.run.as_str() != "elsewhere",
+            next_generation: Generation(self.next_generation),
+        };
+        fire_due(&self.maps, &rules, tick, &mut self.looks).unwrap()
+    }
+
     /// Fires what is due, as a task would in one tick that takes no time.
     pub(super) fn tick(&mut self, now: Timestamp) -> &mut Self {
         let kinds: Vec<KindNumber> = self.kinds.iter().map(|kind| kind.number).collect();
         let mut tick = Tick::new(self.budget);
-        let moment = Moment { now, next_generation: Generation(self.next_generation) };
-        let (outcome, report) = fire_due(&self.maps, &kinds, moment, &mut tick, &|| Duration::ZERO).unwrap();
-        self.next_generation += u64::try_from(outcome.fired.len()).unwrap();
+        let (outcome, report) = self.pass(&kinds, now, &mut tick, &|| Duration::ZERO);
+        for mutation in &outcome.mutations {
+            if let Mutation::Put { timer, .. } = mutation {
+                self.next_generation = self.next_generation.max(timer.generation.0 + 1);
+            }
+        }
         self.take(&outcome);
+        for (key, attempt, detail) in &report.failures {
+            writeln!(self.trace, "{} fails, attempt {attempt}: {detail}", key.id.as_str()).unwrap();
+        }
+        if report.raced > 0 {
+            writeln!(self.trace, "{} raced", report.raced).unwrap();
+        }
         for (_, at, _) in &report.undecodable {
             writeln!(self.trace, "undecodable at {}", at.wake).unwrap();
         }
@@ -229,9 +272,19 @@ impl World {
             let id = answer.timer.as_ref().map_or("run", |key| key.id.as_str());
             writeln!(self.trace, "{id}: {}", verdict(&answer.verdict)).unwrap();
         }
+        for expired in &outcome.expired {
+            let Timer { key, attempt, .. } = &expired.timer;
+            writeln!(self.trace, "{} expires after {attempt} attempts", key.id.as_str()).unwrap();
+        }
         for event in &outcome.fired {
             let Timer { key, generation, due, .. } = &event.timer;
-            writeln!(self.trace, "{} fires: generation {}, due {due}", key.id.as_str(), generation.0).unwrap();
+            let what = match event.effect {
+                Effect::Published if event.attempt == 1 => "fires".to_owned(),
+                Effect::Published => format!("fires, attempt {}", event.attempt),
+                Effect::Silent => "fires silently".to_owned(),
+                Effect::Rescheduled => "is rescheduled".to_owned(),
+            };
+            writeln!(self.trace, "{} {what}: generation {}, due {due}", key.id.as_str(), generation.0).unwrap();
         }
     }
 }
@@ -261,6 +314,11 @@ pub(super) fn key(id: &str) -> TimerKey {
 /// Returns an arm of kind 1 that is due `seconds` after the zero.
 pub(super) fn arm_at(id: &str, seconds: i64) -> Arm {
     arm_when(id, When::At(at(seconds)))
+}
+
+/// Returns an arm of another kind.
+pub(super) fn of_kind(number: u32, arm: Arm) -> Arm {
+    Arm { kind: KindRef::Number(KindNumber::new(number).unwrap()), ..arm }
 }
 
 pub(super) fn arm_when(id: &str, when: When) -> Arm {

@@ -1,6 +1,7 @@
 //! The read side of state, as the core needs it: the seam between the core and whatever holds the timers.
 //!
-//! Owns the trait [`View`]. Its implementors answer from committed state with the changes of the open transaction on top.
+//! Owns the traits [`Lookup`], which is enough to judge a command about one timer, and [`View`]. Their implementors answer from
+//! committed state with the changes of the open transaction on top.
 //! Keeps: a page is a consistent cut; rows come in the order of [`DueKey`]; a row below the kind's cursor is never returned.
 
 use super::identity::{RunKey, TimerId, TimerKey};
@@ -32,8 +33,8 @@ impl DueRow {
     }
 }
 
-/// State as the core reads it.
-pub trait View {
+/// State as the core looks one timer or one run up.
+pub trait Lookup {
     /// What can go wrong when reading.
     type Error;
 
@@ -51,7 +52,10 @@ pub trait View {
 
     /// Returns whether any run has a sweep under way; while none has, no fire needs to look at its run.
     fn is_sweeping(&self) -> bool;
+}
 
+/// State as the core reads it.
+pub trait View: Lookup {
     /// Returns up to `rows_max` timers of the run, in order of their ids, behind `after`.
     ///
     /// # Errors

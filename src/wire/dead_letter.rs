@@ -1,4 +1,4 @@
-//! Dead letters: records that are no good command, with the reason beside them.
+//! Dead letters: records that are no good command and timers that nobody took, with the reason beside them.
 //!
 //! Owns the names of the headers that say so, and how a letter is cut that would not fit its topic. Never knows the
 //! topics. Keeps: key, value and headers of the original come first and as they were; what is cut is marked, and what says
@@ -6,13 +6,16 @@
 
 use bytes::Bytes;
 
+use super::fired;
 use crate::position::{Offset, Partition};
 use crate::time::Timestamp;
-use crate::timer::model::Header;
+use crate::timer::model::{Header, Timer};
 use crate::timer::outcome::Rejection;
 
 /// The code of the reason, such as `unreadable`.
 pub const REASON: &str = "punctual-dead-letter-reason";
+/// The code of a claimed timer that was delivered as often as it may be.
+pub const ATTEMPTS_EXHAUSTED: &str = "attempts_exhausted";
 /// One sentence that names the field, the value and the remedy.
 pub const DETAIL: &str = "punctual-dead-letter-detail";
 /// The topic that the record was read from.
@@ -76,14 +79,39 @@ pub fn headers(original: &Original<'_>, rejection: &Rejection, topic: &str) -> V
     headers
 }
 
+/// Returns the letter of a claimed timer that was delivered as often as it may be: its record as it was delivered, with the
+/// headers `identity` of the last delivery and what became of it. One that does not fit `bytes_max` is cut as by [`truncate`].
+pub fn expired(timer: &Timer, identity: Vec<Header>, bytes_max: usize) -> Letter {
+    let text = |key: &str, value: String| Header { key: key.to_owned(), value: Some(Bytes::from(value)) };
+    let lease = timer.claim.map(|claim| claim.lease).unwrap_or_default();
+    let lease_ms = i64::try_from(lease.as_millis()).unwrap_or(i64::MAX);
+    let last = Timestamp::from_millis(timer.wake.as_millis().saturating_sub(lease_ms));
+    let detail = format!(
+        "armed {}, due {}, delivered {} times, the last time {last}; nobody disarmed it (max_attempts)",
+        timer.armed, timer.due, timer.attempt
+    );
+    let mut own = identity;
+    own.extend([text(REASON, ATTEMPTS_EXHAUSTED.to_owned()), text(DETAIL, detail)]);
+    let own_count = own.len();
+    let mut headers = timer.headers.clone();
+    headers.extend(own);
+    cut(Letter { key: Some(fired::key(timer)), value: timer.payload.clone(), headers }, own_count, bytes_max)
+}
+
 /// Cuts a letter to `bytes_max`; `headers` are those of [`headers`]. A letter that fits is as it was.
 ///
 /// Of one that does not, the headers that say why stay, then as much of the original as fits: its key if it fits whole,
 /// its first headers, the beginning of its value. A `bytes_max` too small for the headers that say why is exceeded by them.
 pub fn truncate(key: Option<Bytes>, value: Option<Bytes>, headers: Vec<Header>, bytes_max: usize) -> Letter {
+    cut(Letter { key, value, headers }, OWN_HEADERS, bytes_max)
+}
+
+/// Cuts a letter whose last `own_count` headers say why.
+fn cut(letter: Letter, own_count: usize, bytes_max: usize) -> Letter {
+    let Letter { key, value, headers } = letter;
     let key_bytes = optional_bytes(key.as_ref());
     let value_bytes = optional_bytes(value.as_ref());
-    let own_from = headers.len().saturating_sub(OWN_HEADERS);
+    let own_from = headers.len().saturating_sub(own_count);
     let (original_headers, own) = headers.split_at(own_from);
     let own_bytes: usize = own.iter().map(header_bytes).sum();
     let original_bytes = key_bytes + value_bytes + original_headers.iter().map(header_bytes).sum::<usize>();

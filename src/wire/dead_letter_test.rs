@@ -1,11 +1,15 @@
 //! Dead letters, whole and cut.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use expect_test::expect;
 use proptest::prelude::*;
 
 use super::*;
+use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
+use crate::timer::kind::KindNumber;
+use crate::timer::model::{Claim, Generation};
 use crate::timer::outcome::Reason;
 use crate::wire::strategy;
 
@@ -116,4 +120,39 @@ proptest! {
             prop_assert!(whole.value.unwrap_or_default().starts_with(&cut), "the beginning is kept");
         }
     }
+}
+
+#[test]
+fn the_letter_of_an_expired_timer_says_how_often_it_was_delivered() {
+    let run = RunKey { tenant: Tenant::parse("acme").unwrap(), run: Run::parse("order-42").unwrap() };
+    let instant = |text| Timestamp::parse(text).unwrap();
+    let timer = Timer {
+        key: TimerKey { run, id: TimerId::parse("job").unwrap() },
+        kind: KindNumber::new(3).unwrap(),
+        due: instant("2026-12-01T09:00:00Z"),
+        wake: instant("2026-12-01T09:10:00Z"),
+        generation: Generation(7),
+        attempt: 2,
+        armed: instant("2026-11-01T00:00:00Z"),
+        payload: Some(Bytes::from(vec![b'v'; 4_000])),
+        record_key: None,
+        headers: vec![header("x", Some(Bytes::from_static(b"own")))],
+        outbox: Vec::new(),
+        claim: Some(Claim { lease: Duration::from_mins(5), attempts_max: Some(2) }),
+        recurring: None,
+        resolved_with: None,
+    };
+    let identity = vec![header("punctual-attempt", Some(Bytes::from_static(b"2")))];
+    let whole = expired(&timer, identity.clone(), 10_000);
+    assert_eq!(whole.value.as_ref().unwrap().len(), 4_000);
+    let cut = expired(&timer, identity, 1_000);
+    assert!(size(&cut) <= 1_000, "it fits");
+    expect![[r#"
+        Some(b"acme/order-42") = None
+        x: Some(b"own")
+        punctual-attempt: Some(b"2")
+        punctual-dead-letter-reason: Some(b"attempts_exhausted")
+        punctual-dead-letter-detail: Some(b"armed 2026-11-01T00:00:00.000Z, due 2026-12-01T09:00:00.000Z, delivered 2 times, the last time 2026-12-01T09:05:00.000Z; nobody disarmed it (max_attempts)")
+        punctual-dead-letter-truncated: Some(b"4049")
+    "#]].assert_eq(&show(&Letter { value: None, ..cut }));
 }

@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 
-use crate::timer::model::Header;
+use crate::timer::model::{Header, Timer};
 use crate::timer::outcome::FiredEvent;
 
 /// Always `1.0`.
@@ -43,10 +43,10 @@ pub const FIRED: &str = "punctual-fired";
 pub const OCCURRENCE: &str = "punctual-occurrence";
 
 /// Returns the key of the fired record: the arm's own, else `tenant/run`.
-pub fn key(event: &FiredEvent) -> Bytes {
-    match &event.timer.record_key {
+pub fn key(timer: &Timer) -> Bytes {
+    match &timer.record_key {
         Some(key) => key.clone(),
-        None => Bytes::from(event.timer.key.run.to_string()),
+        None => Bytes::from(timer.key.run.to_string()),
     }
 }
 

@@ -9,7 +9,8 @@ use super::*;
 use crate::time::Timestamp;
 use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
-use crate::timer::model::{Generation, Timer};
+use crate::timer::model::Generation;
+use crate::timer::outcome::Effect;
 use crate::wire::strategy;
 
 fn event() -> FiredEvent {
@@ -35,8 +36,14 @@ fn event() -> FiredEvent {
         outbox: Vec::new(),
         recurring: None,
         resolved_with: None,
+        claim: None,
     };
-    FiredEvent { timer, attempt: 2, fired: Timestamp::parse("2026-12-01T09:00:05.251Z").unwrap() }
+    FiredEvent {
+        timer,
+        attempt: 2,
+        fired: Timestamp::parse("2026-12-01T09:00:05.251Z").unwrap(),
+        effect: Effect::Published,
+    }
 }
 
 #[test]
@@ -72,18 +79,18 @@ fn golden_headers() {
 #[test]
 fn the_key_is_the_arms_own_or_the_run() {
     let mut event = event();
-    assert_eq!(key(&event), "acme/order-42");
+    assert_eq!(key(&event.timer), "acme/order-42");
     event.timer.record_key = Some(Bytes::from_static(b"\x00other"));
-    assert_eq!(key(&event), b"\x00other".as_slice());
+    assert_eq!(key(&event.timer), b"\x00other".as_slice());
     event.timer.record_key = Some(Bytes::new());
-    assert_eq!(key(&event), b"".as_slice());
+    assert_eq!(key(&event.timer), b"".as_slice());
 }
 
 proptest! {
     /// T5: duplicate names, binary, empty and null values go through byte for byte.
     #[test]
     fn the_arms_own_headers_come_last_and_unchanged(timer in strategy::timer(), attempt: u32) {
-        let event = FiredEvent { fired: timer.wake, attempt, timer };
+        let event = FiredEvent { fired: timer.wake, attempt, effect: Effect::Published, timer };
         let headers = headers(&event, "email", "/punctual");
         let (own, users) = headers.split_at(15 + usize::from(event.timer.recurring.is_some()));
         prop_assert_eq!(users, event.timer.headers.as_slice());

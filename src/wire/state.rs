@@ -7,6 +7,7 @@
 //! that use the change, and only for them, so that releases can run side by side and be rolled back.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
@@ -18,14 +19,14 @@ use crate::time::Timestamp;
 use crate::timer::command::{Encoding, Reply};
 use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
-use crate::timer::model::{Generation, RunState, Seal, Sweep, SweepReply, Timer};
+use crate::timer::model::{Claim, Generation, RunState, Seal, Sweep, SweepReply, Timer};
 
 /// The highest version of records that this release understands.
 const READER: u32 = 2;
 /// The version that every record needs.
 const READER_MIN: u32 = 1;
-/// The version that a timer needs that recurs.
-const READER_OF_RECURRENCE: u32 = 2;
+/// The version that a timer needs that recurs or is delivered by claim.
+const READER_OF_REPEATED: u32 = 2;
 
 /// What a partition knows of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub struct Barrier {
 pub fn encode_timer(timer: &Timer) -> Bytes {
     assert!(timer.wake >= timer.due, "INV-STATE-1: a timer is not looked at before its due");
     let message = proto::TimerState {
-        reader_min: if timer.recurring.is_some() { READER_OF_RECURRENCE } else { READER_MIN },
+        reader_min: if timer.claim.is_some() || timer.recurring.is_some() { READER_OF_REPEATED } else { READER_MIN },
         tenant: timer.key.run.tenant.as_str().to_owned(),
         run: timer.key.run.run.as_str().to_owned(),
         timer_id: timer.key.id.as_str().to_owned(),
@@ -70,6 +71,7 @@ pub fn encode_timer(timer: &Timer) -> Bytes {
         outbox: record::outbox_to_proto(&timer.outbox),
         recurrence: timer.recurring.as_deref().map(recurrence::to_proto),
         resolved_with: timer.resolved_with.map(|digest| Bytes::copy_from_slice(digest.as_bytes())),
+        claim: timer.claim.map(claim_to_proto),
     };
     Bytes::from(message.encode_to_vec())
 }
@@ -92,6 +94,7 @@ pub fn decode_timer(bytes: &[u8]) -> Result<Timer, DecodeError> {
     }
     let recurring = message.recurrence.map(recurrence::from_proto).transpose().map_err(malformed)?;
     let resolved_with = message.resolved_with.map(|bytes| read_digest(&bytes)).transpose().map_err(malformed)?;
+    let claim = message.claim.map(|claim| read_claim(claim, message.attempt)).transpose().map_err(malformed)?;
     Ok(Timer {
         key,
         kind,
@@ -104,6 +107,7 @@ pub fn decode_timer(bytes: &[u8]) -> Result<Timer, DecodeError> {
         record_key: message.key,
         headers: record::headers_from_proto(message.headers),
         outbox: record::outbox_from_proto(message.outbox),
+        claim,
         recurring: recurring.map(Box::new),
         resolved_with,
     })
@@ -112,6 +116,20 @@ pub fn decode_timer(bytes: &[u8]) -> Result<Timer, DecodeError> {
 fn read_digest(bytes: &[u8]) -> Result<Digest, String> {
     let read = <[u8; DIGEST_BYTES]>::try_from(bytes).map(Digest::from_bytes);
     read.map_err(|_| format!("its digest has {} bytes instead of {DIGEST_BYTES}", bytes.len()))
+}
+
+fn claim_to_proto(claim: Claim) -> proto::Claim {
+    let lease_ms = i64::try_from(claim.lease.as_millis()).unwrap_or(i64::MAX);
+    proto::Claim { lease_ms, attempts_max: claim.attempts_max }
+}
+
+fn read_claim(claim: proto::Claim, attempt: u32) -> Result<Claim, String> {
+    let lease = u64::try_from(claim.lease_ms).ok().filter(|lease| *lease > 0);
+    let lease = lease.ok_or_else(|| format!("its lease is {} ms", claim.lease_ms))?;
+    if let Some(max) = claim.attempts_max.filter(|max| *max == 0 || attempt > *max) {
+        return Err(format!("it was attempted {attempt} times of at most {max}"));
+    }
+    Ok(Claim { lease: Duration::from_millis(lease), attempts_max: claim.attempts_max })
 }
 
 fn timer_key(message: &proto::TimerState) -> Result<TimerKey, String> {

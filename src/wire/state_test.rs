@@ -34,6 +34,7 @@ fn timer() -> Timer {
         outbox: vec![OutboxRecord { key: None, value: Some(Bytes::from_static(b"v")), headers: vec![header(None)] }],
         recurring: None,
         resolved_with: None,
+        claim: None,
     }
 }
 
@@ -49,6 +50,10 @@ fn run_state() -> RunState {
     }
 }
 
+fn claim(lease_ms: i64, attempts_max: Option<u32>) -> proto::Claim {
+    proto::Claim { lease_ms, attempts_max }
+}
+
 #[test]
 fn golden_bytes() {
     let check = |bytes: Bytes, expected: Expect| expected.assert_eq(&format!("{bytes:?}"));
@@ -56,6 +61,22 @@ fn golden_bytes() {
         encode_timer(&timer()),
         expect![[
             r#"b"\x08\x01\x12\x04acme\x1a\x08order-42\"\x08reminder(\x010\xfa\xa6\xd4\x86\xa348\x82\xce\xd4\x86\xa34@\x07H\x01P\x80\xd0\x9f\xa3\x994Z\x04textb\0j\x06\n\x01x\x12\x01aj\x06\n\x01x\x12\x01\xffj\x05\n\x01x\x12\0j\x03\n\x01xr\x08\x12\x01v\x1a\x03\n\x01x""#
+        ]],
+    );
+    let claim = Some(Claim { lease: Duration::from_mins(1), attempts_max: Some(3) });
+    let run = RunKey { tenant: Tenant::parse("").unwrap(), run: Run::parse("r").unwrap() };
+    let short = Timer {
+        key: TimerKey { run, id: TimerId::parse("t").unwrap() },
+        payload: None,
+        headers: Vec::new(),
+        outbox: Vec::new(),
+        claim,
+        ..timer()
+    };
+    check(
+        encode_timer(&short),
+        expect![[
+            r#"b"\x08\x02\x12\x07default\x1a\x01r\"\x01t(\x010\xfa\xa6\xd4\x86\xa348\x82\xce\xd4\x86\xa34@\x07H\x01P\x80\xd0\x9f\xa3\x994b\0z\x06\x08\xe0\xd4\x03\x10\x03""#
         ]],
     );
     check(
@@ -112,6 +133,15 @@ fn contradictions_are_errors() {
     check(
         |timer| timer.wake_ms = i64::MAX,
         expect!["timer cannot be decoded: its wake is 9223372036854775807 ms, outside the years 1970 to 9999"],
+    );
+    check(|timer| timer.claim = Some(claim(0, None)), expect!["timer cannot be decoded: its lease is 0 ms"]);
+    check(
+        |timer| timer.claim = Some(claim(i64::MIN, None)),
+        expect!["timer cannot be decoded: its lease is -9223372036854775808 ms"],
+    );
+    check(
+        |timer| (timer.claim, timer.attempt) = (Some(claim(1, Some(3))), 4),
+        expect!["timer cannot be decoded: it was attempted 4 times of at most 3"],
     );
     check(|timer| timer.reader_min = 0, expect!["timer cannot be decoded: it has no reader version"]);
 }

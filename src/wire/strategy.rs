@@ -22,7 +22,7 @@ use crate::time::Timestamp;
 use crate::timer::command::{Action, Arm, Command, Encoding, OnConflict, RecurringWish, Reply, RuleWish, When};
 use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::{KindNumber, KindRef};
-use crate::timer::model::{Generation, Header, OutboxRecord, RunState, Seal, Sweep, SweepReply, Timer};
+use crate::timer::model::{Claim, Generation, Header, OutboxRecord, RunState, Seal, Sweep, SweepReply, Timer};
 use crate::timer::recurring::Recurring;
 
 /// Up to `len` bytes, text as often as not.
@@ -168,28 +168,33 @@ pub(crate) fn timer() -> impl Strategy<Value = Timer> {
     let times = (timestamp(), timestamp(), timestamp());
     let numbers = (kind_number(), 0..=Generation::MAX.0, any::<u32>());
     let carried = (option::of(bytes(32)), option::of(bytes(16)), headers(), outbox());
-    let resolved = (option::of(recurring().prop_map(Box::new)), option::of(digest()));
-    (timer_key(), times, numbers, carried, resolved).prop_map(
+    let claim = (1..=i64::MAX.unsigned_abs(), option::of(1..=u32::MAX))
+        .prop_map(|(lease, attempts_max)| Claim { lease: Duration::from_millis(lease), attempts_max });
+    let repeated = (option::of(claim), option::of(recurring().prop_map(Box::new)), option::of(digest()));
+    (timer_key(), times, numbers, carried, repeated).prop_map(
         |(
             key,
             (one, other, armed),
             (kind, generation, attempt),
             (payload, record_key, headers, outbox),
-            (recurring, resolved_with),
-        )| Timer {
-            key,
-            kind,
-            due: one.min(other),
-            wake: one.max(other),
-            generation: Generation(generation),
-            attempt,
-            armed,
-            payload,
-            record_key,
-            headers,
-            outbox,
-            recurring,
-            resolved_with,
+            (claim, recurring, resolved_with),
+        )| {
+            Timer {
+                key,
+                kind,
+                due: one.min(other),
+                wake: one.max(other),
+                generation: Generation(generation),
+                attempt: claim.and_then(|claim| claim.attempts_max).map_or(attempt, |max| attempt.min(max)),
+                armed,
+                payload,
+                record_key,
+                headers,
+                outbox,
+                claim,
+                recurring,
+                resolved_with,
+            }
         },
     )
 }

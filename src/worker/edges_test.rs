@@ -118,8 +118,13 @@ fn lateness_counts_from_the_arming_of_what_was_due_before() {
 /// Returns the settings of a release that knows one kind more.
 fn newer() -> Settings {
     let mut settings = settings();
-    let fax =
-        Kind { number: KindNumber::new(9).unwrap(), name: "fax".to_owned(), past_due: PastDue::Fire, outbox: false };
+    let fax = Kind {
+        number: KindNumber::new(9).unwrap(),
+        name: "fax".to_owned(),
+        past_due: PastDue::Fire,
+        outbox: false,
+        claim: None,
+    };
     settings.rules.registry = Registry::new(settings.rules.registry.iter().cloned().chain([fax])).unwrap();
     settings
 }
@@ -140,12 +145,13 @@ fn record_of_a_later_release(broker: &Broker) -> ChangelogRecord {
         record_key: None,
         headers: Vec::new(),
         outbox: Vec::new(),
+        claim: None,
         recurring: None,
         resolved_with: None,
     };
     let mut value = encode_timer(&timer).to_vec();
     assert_eq!(value[..2], [0x08, 1], "the reader version comes first");
-    value[1] = 3;
+    value[1] = 9;
     let offset = Offset(i64::try_from(broker.changelog[&P].len()).unwrap());
     ChangelogRecord { offset, key: StateKey::Timer(key).encode(), value: Some(Bytes::from(value)) }
 }

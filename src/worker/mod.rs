@@ -220,5 +220,9 @@ mod account_tests;
 mod found_tests;
 
 #[cfg(test)]
+#[path = "handler_test.rs"]
+mod handler_tests;
+
+#[cfg(test)]
 #[path = "edges_test.rs"]
 mod edges_tests;

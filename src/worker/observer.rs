@@ -41,6 +41,10 @@ pub struct TickReport {
     pub applied: usize,
     /// Timers fired.
     pub fired: usize,
+    /// Attempts of handlers that failed.
+    pub failed: usize,
+    /// Timers that changed between the scan and their turn, and did not fire.
+    pub raced: usize,
     /// Rows looked at.
     pub scanned: usize,
     /// Rows that could not be decoded; they are kept.

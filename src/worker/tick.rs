@@ -313,11 +313,18 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                     for (kind, at, problem) in &fired.undecodable {
                         tracing::error!(%partition, %kind, wake = %at.wake, problem, "timer cannot be decoded, kept");
                     }
+                    for (timer, attempt, failure) in &fired.failures {
+                        tracing::warn!(%partition, %timer, attempt, failure, "handler failed, the timer rests and is tried again");
+                    }
                     report.scanned += fired.scanned;
                     report.undecodable += fired.undecodable.len();
                     report.saturated |= !fired.unfinished.is_empty();
-                    report.fired += task.emissions_waiting().saturating_sub(waiting);
-                    self.is_urgent |= task.emissions_waiting() > waiting || has_worked_off;
+                    report.fired += fired.fired;
+                    report.raced += fired.raced;
+                    report.failed += fired.failed.values().sum::<usize>();
+                    // A timer that rests has to be put there before it is attempted again.
+                    let has_changed = fired.rescheduled > 0 || !fired.retried.is_empty();
+                    self.is_urgent |= task.emissions_waiting() > waiting || has_changed || has_worked_off;
                 }
                 Err(error) => failed.push((partition, error)),
             }

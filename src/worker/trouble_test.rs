@@ -51,7 +51,7 @@ fn a_timestamp_before_the_epoch_counts_as_none() {
     assert_eq!(bench.broker.borrow().sent_to(Destination::DeadLetter).len(), 1, "the arm has nothing to count from");
     let key = RunKey { tenant: Tenant::parse("").unwrap(), run: Run::parse("s").unwrap() };
     let seat = bench.worker.seats.get(&P).unwrap();
-    let run = crate::timer::view::View::run(seat.task.as_ref().unwrap().overlay(), &key).unwrap();
+    let run = crate::timer::view::Lookup::run(seat.task.as_ref().unwrap().overlay(), &key).unwrap();
     assert!(run.seal.unwrap().until.unwrap() > Timestamp::EPOCH, "{run:?}");
 }
 

@@ -21,6 +21,7 @@ use crate::task::rules::Rules;
 use crate::task::tally::Tally;
 use crate::time::Clock;
 use crate::timer::budget::Budget;
+use crate::timer::handler::Handlers;
 use crate::timer::kind::{Kind, KindNumber, PastDue, Registry};
 use crate::timer::limits::Limits;
 
@@ -161,6 +162,7 @@ pub(super) fn settings() -> Settings {
         name: name.to_owned(),
         past_due: PastDue::Fire,
         outbox: true,
+        claim: None,
     };
     Settings {
         rules: Rules {
@@ -174,6 +176,7 @@ pub(super) fn settings() -> Settings {
             owner: "test".to_owned(),
             arm_bytes_max: 600_000,
             dead_letter_bytes_max: 900_000,
+            handlers: Handlers::new(),
         },
         budget: Budget::default(),
         commit_linger: Duration::from_millis(100),

@@ -86,6 +86,9 @@ fn arm(sim: &Sim, id: String, when: WhenAsk) -> Ask {
         17..19 => KindAsk::Number(7),
         _ => KindAsk::Number(UNKNOWN_KIND),
     };
+    let is_special = sim.plan.has_claims && sim.draw("claims", |rng| rng.u32(0..3)) == 0;
+    let special = [KindAsk::Name("job"), KindAsk::Number(8), KindAsk::Name("flaky")];
+    let kind = if is_special { special[sim.draw("claims", |rng| rng.usize(0..special.len()))] } else { kind };
     let has_outbox = !matches!(kind, KindAsk::Name("sms") | KindAsk::Number(2));
     let outbox = if has_outbox && sim.draw("asks", |rng| rng.u32(0..4)) == 0 { 2 } else { 0 };
     let record = |index| OutboxRecord {

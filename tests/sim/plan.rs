@@ -151,6 +151,8 @@ pub(crate) struct Plan {
     pub(crate) has_ending_seals: bool,
     /// Whether clients send commands twice.
     pub(crate) has_copies: bool,
+    /// Whether there are kinds that are claimed, and whose handler fails.
+    pub(crate) has_claims: bool,
 }
 
 impl Plan {
@@ -204,6 +206,7 @@ impl Plan {
             has_silence,
             has_ending_seals: !has_silence && !has_odd_clocks,
             has_copies,
+            has_claims: seed % 4 == 3,
         }
     }
 

@@ -10,8 +10,10 @@ use punctual::calendar;
 use punctual::log::Destination;
 use punctual::task::rules::Rules;
 use punctual::timer::budget::Budget;
+use punctual::timer::handler::{Done, FireContext, Fired, Handler, HandlerError, Handlers};
 use punctual::timer::kind::{Kind, KindNumber, PastDue, Registry};
 use punctual::timer::limits::Limits;
+use punctual::timer::model::{Claim, Timer};
 use punctual::worker::settings::Settings;
 
 use crate::plan::Plan;
@@ -34,18 +36,67 @@ pub(crate) struct KindRow {
     pub(crate) has_outbox: bool,
     /// Whether an older release knows it.
     pub(crate) is_of_old: bool,
+    pub(crate) delivery: Delivery,
 }
 
-pub(crate) const KINDS: [KindRow; 3] = [
-    KindRow { number: 1, name: "email", past_due: PastDue::Fire, has_outbox: true, is_of_old: true },
-    KindRow { number: 2, name: "sms", past_due: PastDue::Reject, has_outbox: false, is_of_old: true },
-    KindRow { number: 7, name: "call", past_due: PastDue::Skip, has_outbox: true, is_of_old: false },
+/// How often the timers of a kind fire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    Once,
+    Claim {
+        lease: Millis,
+        attempts_max: u32,
+    },
+    /// Once, by a handler that fails before.
+    Flaky,
+}
+
+pub(crate) const KINDS: [KindRow; 5] = [
+    row(1, "email", PastDue::Fire, true, true),
+    row(2, "sms", PastDue::Reject, false, true),
+    row(7, "call", PastDue::Skip, true, false),
+    KindRow { delivery: Delivery::Claim { lease: 700, attempts_max: 3 }, ..row(8, "job", PastDue::Fire, true, false) },
+    KindRow { delivery: Delivery::Flaky, ..row(9, "flaky", PastDue::Fire, true, false) },
 ];
+/// How many kinds there are where none is claimed or fails.
+pub(crate) const PLAIN_KINDS: usize = 3;
+
+const fn row(number: u32, name: &'static str, past_due: PastDue, has_outbox: bool, is_of_old: bool) -> KindRow {
+    KindRow { number, name, past_due, has_outbox, is_of_old, delivery: Delivery::Once }
+}
 
 /// The kind whose topic refuses in calm times.
 pub(crate) const REFUSED_KIND: u32 = 7;
 /// A kind that no release knows: its timers are kept, and never fire.
 pub(crate) const UNKNOWN_KIND: u32 = 99;
+
+/// Returns how often the timers of a kind fire.
+pub(crate) fn delivery_of(number: u32) -> Delivery {
+    KINDS.iter().find(|kind| kind.number == number).map_or(Delivery::Once, |kind| kind.delivery)
+}
+
+/// Returns how often the handler of the flaky kind fails for a timer.
+pub(crate) fn failures_of(generation: u64) -> u32 {
+    u32::from(generation.is_multiple_of(2))
+}
+
+/// The handler of the flaky kind.
+struct Flaky;
+
+impl Handler for Flaky {
+    fn fire(&self, ctx: &FireContext, timer: &Timer) -> Result<Fired, HandlerError> {
+        if ctx.attempt > failures_of(timer.generation.0) {
+            return Ok(Fired::Done(Done::publish(timer)));
+        }
+        if timer.generation.0.is_multiple_of(4) { Ok(Fired::Retry) } else { Err("not yet".into()) }
+    }
+}
+
+fn handlers() -> Handlers {
+    let mut handlers = Handlers::new();
+    handlers.register(9, Flaky).expect("once");
+    handlers
+}
 
 pub(crate) fn kind_number(number: u32) -> KindNumber {
     KindNumber::new(number).expect("the table has valid numbers")
@@ -80,11 +131,17 @@ pub(crate) fn topics(plan: &Plan) -> BTreeMap<Destination, u32> {
 
 /// Returns what a worker is told.
 pub(crate) fn worker_settings(plan: &Plan, instance: &str, is_old: bool) -> Settings {
-    let kinds = kinds_of(is_old).map(|kind| Kind {
+    let kinds = kinds_of(is_old).filter(|kind| plan.has_claims || kind.delivery == Delivery::Once).map(|kind| Kind {
         number: kind_number(kind.number),
         name: kind.name.to_owned(),
         past_due: kind.past_due,
         outbox: kind.has_outbox,
+        claim: match kind.delivery {
+            Delivery::Claim { lease, attempts_max } => {
+                Some(Claim { lease: Duration::from_millis(lease.unsigned_abs()), attempts_max: Some(attempts_max) })
+            }
+            Delivery::Once | Delivery::Flaky => None,
+        },
     });
     let millis = |millis: Millis| Duration::from_millis(millis.unsigned_abs());
     Settings {
@@ -103,10 +160,12 @@ pub(crate) fn worker_settings(plan: &Plan, instance: &str, is_old: bool) -> Sett
             owner: instance.to_owned(),
             arm_bytes_max: 1_000_000,
             dead_letter_bytes_max: 1_000_000,
+            handlers: handlers(),
         },
         budget: Budget {
             fired_max: plan.fired_max,
             fired_per_kind_max: plan.fired_max.div_ceil(2),
+            fired_per_tenant_max: 1,
             scanned_max: plan.fired_max * 4,
             bytes_max: 1 << 20,
             elapsed_max: Duration::from_millis(50),

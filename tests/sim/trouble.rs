@@ -10,7 +10,7 @@ use punctual::log::Destination;
 use punctual::position::Partition;
 
 use crate::plan::Fault;
-use crate::setting::{KINDS, all_kinds, kind_number};
+use crate::setting::{KINDS, PLAIN_KINDS, all_kinds, kind_number};
 use crate::sim::{Millis, Sim};
 
 const HOUR: Millis = 3_600_000;
@@ -294,7 +294,8 @@ fn outage(sim: &Rc<Sim>) {
 }
 
 fn topic(sim: &Sim) -> Destination {
-    let kind = KINDS[sim.draw("topic error", |rng| rng.usize(0..KINDS.len()))];
+    let kinds = if sim.plan.has_claims { KINDS.len() } else { PLAIN_KINDS };
+    let kind = KINDS[sim.draw("topic error", |rng| rng.usize(0..kinds))];
     let number = kind_number(kind.number);
     // With retention the oracle needs the answers to know what was read.
     let may_miss_answers = !sim.plan.has(Fault::Retention);

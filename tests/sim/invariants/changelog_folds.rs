@@ -13,6 +13,7 @@ use punctual::wire::key::StateKey;
 use punctual::wire::state::{decode_run, decode_timer};
 
 use crate::client::ArmAsk;
+use crate::invariants::claims;
 use crate::oracle::parts::Changes;
 use crate::oracle::settle::Writer;
 use crate::oracle::{Armed, Oracle, RunName, TimerName};
@@ -147,8 +148,7 @@ fn committed(sim: &Sim, home: Partition, key: &StateKey) -> Option<Bytes> {
 fn is_equal(armed: &Armed, timer: &Timer) -> bool {
     timer.generation.0 == armed.generation
         && timer.due.as_millis() == armed.due
-        && timer.wake == timer.due
-        && timer.attempt == 0
+        && claims::is_held(armed, timer)
         && u32::from(timer.kind.get()) == armed.kind
         && (armed.at.0..=armed.at.1).contains(&timer.armed.as_millis())
         && carries(timer, &armed.ask)

@@ -4,11 +4,13 @@
 use bytes::Bytes;
 use punctual::log::Destination;
 use punctual::position::Partition;
+use punctual::time::Timestamp;
 use punctual::timer::model::Header;
 use punctual::wire::fired as names;
 
 use crate::broker::partition::Data;
 use crate::client::ArmAsk;
+use crate::invariants::claims;
 use crate::murmur::java_partition;
 use crate::oracle::judge::kind_name;
 use crate::oracle::parts::{Fired, text};
@@ -59,7 +61,8 @@ pub(crate) fn check(
             None => return Err(violation(format!("{name:?}/{generation} fires without outbox record {record:?}"))),
         };
     }
-    model.end(&name, End::Fired);
+    let at = text(&fired.data.headers, names::FIRED).and_then(|text| Timestamp::parse(text).ok());
+    claims::delivered(model, &name, at.map_or(-1, Timestamp::as_millis))?;
     Ok(Taken { home, name, armed })
 }
 
@@ -88,7 +91,7 @@ fn check_record(sim: &Sim, fired: &Fired, routing: &str, name: &TimerName, armed
         && own_headers(&fired.data.headers, ask)
         && text(&fired.data.headers, names::CE_ID) == Some(&format!("{routing}/{}/{generation}", name.1))
         && text(&fired.data.headers, names::KIND) == kind_name(*kind)
-        && text(&fired.data.headers, names::ATTEMPT) == Some("1");
+        && text(&fired.data.headers, names::ATTEMPT) == Some(&claims::next_attempt(armed).to_string());
     if is_right { Ok(()) } else { Err(violation(format!("{name:?} was armed as {armed:?}, and fired as {fired:?}"))) }
 }
 

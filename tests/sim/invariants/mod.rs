@@ -4,6 +4,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod changelog_folds;
+pub(crate) mod claims;
 pub(crate) mod cursor;
 pub(crate) mod exactly_once;
 pub(crate) mod fairness;

@@ -178,7 +178,16 @@ pub(crate) fn apply(home: &mut Home, spec: &Spec, when: &When, verdict: &Verdict
         (Verdict::Armed { due, kind, .. }, Ask::Arm(arm)) => {
             home.next_generation += 1;
             let at = (when.recorded.min(when.low), when.recorded.min(when.high));
-            let timer = Armed { generation, due: *due, kind: *kind, at, ask: (**arm).clone(), sent: when.sent };
+            let timer = Armed {
+                generation,
+                due: *due,
+                wake: *due,
+                attempts: 0,
+                kind: *kind,
+                at,
+                ask: (**arm).clone(),
+                sent: when.sent,
+            };
             home.put(name_of(spec, &arm.id), timer);
             Some(generation)
         }

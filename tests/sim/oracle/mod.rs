@@ -35,6 +35,10 @@ pub(crate) struct Armed {
     pub(crate) generation: u64,
     /// In milliseconds since 1970.
     pub(crate) due: i64,
+    /// When it fires next: its due, or the end of its lease.
+    pub(crate) wake: i64,
+    /// How often it was delivered.
+    pub(crate) attempts: u32,
     pub(crate) kind: u32,
     /// The time of arming: between these, by the clock of the process that took it.
     pub(crate) at: (i64, i64),
@@ -68,6 +72,7 @@ pub(crate) enum End {
     Disarmed,
     Replaced,
     Swept,
+    Expired,
 }
 
 /// One partition, as it is promised.
@@ -92,13 +97,23 @@ pub(crate) struct Home {
 impl Home {
     pub(crate) fn put(&mut self, name: TimerName, timer: Armed) {
         self.end(&name, End::Replaced);
-        self.dues.insert((timer.due, name.clone()));
+        self.dues.insert((timer.wake, name.clone()));
         self.timers.insert(name, timer);
+    }
+
+    /// A delivery holds the timer.
+    pub(crate) fn hold(&mut self, name: &TimerName, until: i64) {
+        if let Some(timer) = self.timers.get_mut(name) {
+            self.dues.remove(&(timer.wake, name.clone()));
+            timer.wake = until;
+            timer.attempts += 1;
+            self.dues.insert((until, name.clone()));
+        }
     }
 
     pub(crate) fn end(&mut self, name: &TimerName, end: End) -> Option<Armed> {
         let timer = self.timers.remove(name)?;
-        self.dues.remove(&(timer.due, name.clone()));
+        self.dues.remove(&(timer.wake, name.clone()));
         self.ended.insert((name.clone(), timer.generation), end);
         Some(timer)
     }

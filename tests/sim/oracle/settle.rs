@@ -15,7 +15,7 @@ use crate::broker::partition::{Data, Fate};
 use crate::broker::transactions::Decision;
 use crate::client::{Ask, Spec, WhenAsk};
 use crate::invariants::{
-    answers, changelog_folds, exactly_once, fences, forwards, gate, never_early, positions, rejections, zombies,
+    answers, changelog_folds, claims, exactly_once, fences, forwards, gate, never_early, positions, rejections, zombies,
 };
 use crate::murmur::java_partition;
 use crate::pod::Skew;
@@ -89,6 +89,12 @@ pub(super) fn settle(oracle: &mut Oracle, sim: &Sim, decision: &Decision) -> Res
         oracle.counts.fired += 1;
     }
     exactly_once::check_outbox(&parts.outbox)?;
+    let (expiries, letters) = std::mem::take(&mut parts.letters).into_iter().partition(claims::is_expiry);
+    parts.letters = letters;
+    let expiries: Vec<Data> = expiries;
+    for letter in expiries {
+        expected.touched.insert(claims::expired(oracle, sim, &letter)?);
+    }
     answers::check(oracle, sim, &parts.answers, expected.answers)?;
     rejections::check(oracle, &parts.letters, expected.letters)?;
     forwards::check(oracle, &parts.forwards, expected.forwards)?;

@@ -1,0 +1,213 @@
+//! What follows from one attempt to fire a timer.
+//!
+//! Owns the way from what a handler returned to mutations and what is emitted. Never folds. Keeps: all effects of a fire are there, or
+//! none; a timer that failed keeps its due, its payload and its generation, and rests.
+
+use super::apply::{Context, disarm, judge_arm};
+use super::fire::FireRules;
+use super::handler::{Attempt, COMMANDS_MAX, Done, Event, Fired, TimerCommand};
+use super::model::{Generation, OutboxRecord, Timer};
+use super::outcome::{Effect, Expired, FiredEvent, Mutation, Outcome, Verdict};
+use super::size::Emitted;
+use super::staged::Staged;
+use super::view::Lookup;
+use super::{recurring, redate};
+use crate::planted::{Bug, is_on};
+use crate::time::Timestamp;
+
+/// What an attempt leads to.
+#[derive(Debug, Default)]
+pub(super) struct Concluded {
+    pub(super) mutations: Vec<Mutation>,
+    pub(super) fired: Option<FiredEvent>,
+    pub(super) expired: Option<Expired>,
+    /// Whether other timers may have changed.
+    pub(super) has_commands: bool,
+    /// Why the timer rests, if it does.
+    pub(super) rest: Option<Rest>,
+}
+
+/// Why a timer rests.
+#[derive(Debug)]
+pub(super) enum Rest {
+    /// Its handler asked for it.
+    Asked,
+    /// Something failed.
+    Failed(String),
+}
+
+/// Decides what follows from an attempt.
+///
+/// # Errors
+/// When the state cannot be read.
+pub(super) fn conclude<V: Lookup>(
+    view: &V,
+    timer: Timer,
+    attempt: Attempt,
+    rules: &FireRules<'_>,
+    next: Generation,
+) -> Result<Concluded, V::Error> {
+    let effects = match attempt {
+        Attempt::AsArmed => return Ok(as_armed(timer, rules, next)),
+        Attempt::Decided(Fired::Done(done)) => done_with(view, &timer, done, rules, next)?,
+        Attempt::Decided(Fired::Reschedule { due, payload, outbox }) => {
+            let dated = Timer { due, wake: due, payload, generation: next, attempt: 0, ..timer.clone() };
+            reschedule(&timer, dated, outbox, rules)
+        }
+        Attempt::Decided(Fired::Retry) => Err(Rest::Asked),
+        Attempt::Failed(detail) => Err(Rest::Failed(detail)),
+    };
+    match effects {
+        Ok(concluded) => Ok(concluded),
+        Err(rest) => Ok(rested(&timer, rules.now, rest)),
+    }
+}
+
+/// Retires a claimed timer that was delivered as often as it may be.
+pub(super) fn expire(timer: Timer, now: Timestamp) -> Concluded {
+    let removal = Mutation::Remove { key: timer.key.clone(), previous: timer.located() };
+    Concluded { mutations: vec![removal], expired: Some(Expired { timer, at: now }), ..Concluded::default() }
+}
+
+fn rested(timer: &Timer, now: Timestamp, rest: Rest) -> Concluded {
+    let rested = Box::new(redate::after_failure(timer, now));
+    let put = Mutation::Put { timer: rested, previous: Some(timer.located()) };
+    Concluded { mutations: vec![put], rest: Some(rest), ..Concluded::default() }
+}
+
+fn as_armed(timer: Timer, rules: &FireRules<'_>, next: Generation) -> Concluded {
+    let mutations = own_change(&timer, rules.now, next);
+    let attempt = timer.attempt.saturating_add(1);
+    let fired = FiredEvent { timer, attempt, fired: rules.now, effect: Effect::Published };
+    Concluded { mutations, fired: Some(fired), ..Concluded::default() }
+}
+
+/// Returns what a fire does to the timer itself: it is gone, held, or dated anew.
+fn own_change(timer: &Timer, now: Timestamp, next: Generation) -> Vec<Mutation> {
+    if is_on(Bug::FiredRowKept) {
+        return Vec::new();
+    }
+    let left = match timer.claim {
+        None => recurring::after_fire(timer, now, next),
+        Some(claim) => Some(redate::after_delivery(timer, claim, now)),
+    };
+    let previous = timer.located();
+    vec![match left {
+        Some(left) => Mutation::Put { timer: Box::new(left), previous: Some(previous) },
+        None => Mutation::Remove { key: timer.key.clone(), previous },
+    }]
+}
+
+type Effects = Result<Concluded, Rest>;
+
+fn done_with<V: Lookup>(
+    view: &V,
+    timer: &Timer,
+    done: Done,
+    rules: &FireRules<'_>,
+    next: Generation,
+) -> Result<Effects, V::Error> {
+    let effect = if done.event.is_some() { Effect::Published } else { Effect::Silent };
+    let Event { payload, record_key, headers } = done.event.unwrap_or_else(|| Event::of(timer));
+    let emitted = Timer { payload, record_key, headers, outbox: done.outbox, ..timer.clone() };
+    if let Err(detail) = check_size(&emitted, rules) {
+        return Ok(Err(Rest::Failed(detail)));
+    }
+    if done.commands.len() > COMMANDS_MAX {
+        let detail = format!("the handler returned {} commands; at most {COMMANDS_MAX} fit", done.commands.len());
+        return Ok(Err(Rest::Failed(detail)));
+    }
+    let attempt = timer.attempt.saturating_add(1);
+    let mut staged = Staged::on(view);
+    let mut next = next;
+    for mutation in own_change(timer, rules.now, next) {
+        next = mutation.generation_behind(next);
+        staged.push(mutation);
+    }
+    for command in &done.commands {
+        match take_command(&staged, command, rules, next)? {
+            Ok(mutations) => {
+                for mutation in mutations {
+                    next = mutation.generation_behind(next);
+                    staged.push(mutation);
+                }
+            }
+            Err(detail) => return Ok(Err(Rest::Failed(detail))),
+        }
+    }
+    let fired = FiredEvent { timer: emitted, attempt, fired: rules.now, effect };
+    let has_commands = !done.commands.is_empty();
+    Ok(Ok(Concluded { mutations: staged.into_mutations(), fired: Some(fired), has_commands, ..Concluded::default() }))
+}
+
+fn take_command<V: Lookup>(
+    view: &V,
+    command: &TimerCommand,
+    rules: &FireRules<'_>,
+    next: Generation,
+) -> Result<Result<Vec<Mutation>, String>, V::Error> {
+    let key = command.key();
+    if !(rules.is_here)(&key.run) {
+        let detail = format!(
+            "the handler returned a command for {key}, which belongs to another partition; send it to the command topic by an \
+             outbox record"
+        );
+        return Ok(Err(detail));
+    }
+    let mut outcome = Outcome::default();
+    let verdict = match command {
+        TimerCommand::Arm(arm) => {
+            let context = Context {
+                registry: rules.registry,
+                limits: rules.limits,
+                calendar: rules.calendar,
+                now: rules.now,
+                recorded: Some(rules.now),
+                next_generation: next,
+            };
+            judge_arm(view, arm, &context, &mut outcome)?
+        }
+        TimerCommand::Disarm { key, generation } => disarm(view, key, *generation, &mut outcome)?,
+    };
+    match verdict {
+        Verdict::Rejected(rejection) => Ok(Err(format!("the handler's command for {key}: {}", rejection.detail))),
+        Verdict::Armed { .. }
+        | Verdict::AlreadyArmed { .. }
+        | Verdict::Replaced { .. }
+        | Verdict::Disarmed { .. }
+        | Verdict::NotFound
+        | Verdict::Changed { .. }
+        | Verdict::RunDisarmed { .. }
+        | Verdict::RunSealed { .. }
+        | Verdict::Sealed
+        | Verdict::Skipped => Ok(Ok(outcome.mutations)),
+    }
+}
+
+/// Arms a timer anew. A due after now differs from the one before, which has passed.
+fn reschedule(timer: &Timer, dated: Timer, outbox: Vec<OutboxRecord>, rules: &FireRules<'_>) -> Effects {
+    let (due, now) = (dated.due, rules.now);
+    if due <= now {
+        return Err(Rest::Failed(format!("the handler reschedules to {due}, which is not after {now}; add a pause")));
+    }
+    if due.since(now) > rules.limits.horizon || due > Timestamp::MAX {
+        return Err(Rest::Failed(format!("the handler reschedules to {due}, which is beyond limits.horizon")));
+    }
+    check_size(&dated, rules).map_err(Rest::Failed)?;
+    let emitted = Timer { outbox, ..timer.clone() };
+    check_size(&emitted, rules).map_err(Rest::Failed)?;
+    let attempt = timer.attempt.saturating_add(1);
+    let fired = FiredEvent { timer: emitted, attempt, fired: now, effect: Effect::Rescheduled };
+    let put = Mutation::Put { timer: Box::new(dated), previous: Some(timer.located()) };
+    Ok(Concluded { mutations: vec![put], fired: Some(fired), ..Concluded::default() })
+}
+
+fn check_size(timer: &Timer, rules: &FireRules<'_>) -> Result<(), String> {
+    Emitted::by_timer(timer)
+        .check(rules.registry.get(timer.kind), rules.limits)
+        .map_err(|rejection| format!("what the handler returned: {}", rejection.detail))
+}
+
+#[cfg(test)]
+#[path = "conclude_test.rs"]
+mod tests;
