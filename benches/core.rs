@@ -30,7 +30,14 @@ fn kind() -> KindNumber {
 }
 
 fn registry() -> Registry {
-    let email = Kind { number: kind(), name: "email".to_owned(), past_due: PastDue::Fire, outbox: false, claim: None };
+    let email = Kind {
+        number: kind(),
+        name: "email".to_owned(),
+        past_due: PastDue::Fire,
+        outbox: false,
+        claim: None,
+        expires_after: None,
+    };
     Registry::new([email]).expect("one kind is a registry")
 }
 

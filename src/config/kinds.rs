@@ -16,10 +16,21 @@ use crate::timer::model::Claim;
 
 /// What stands for the name of the kind in `topics.fired` and `topics.outbox`.
 const PLACEHOLDER: &str = "{kind}";
-const FIELDS: [&str; 9] =
-    ["number", "name", "past_due", "outbox", "fired_topic", "outbox_topic", "delivery", "lease", "max_attempts"];
+const FIELDS: [&str; 10] = [
+    "number",
+    "name",
+    "past_due",
+    "outbox",
+    "fired_topic",
+    "outbox_topic",
+    "delivery",
+    "lease",
+    "max_attempts",
+    "expires_after",
+];
 /// How long a delivery by claim holds a timer where `lease` does not say.
 const LEASE: Duration = Duration::from_mins(1);
+const EXPIRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24 * 3650);
 const LEASES: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_hours(24 * 30);
 
 /// An entry of the list.
@@ -99,8 +110,9 @@ fn read_entry(index: usize, item: &Placed, list: &Origin) -> Result<KindSetting,
         Some(text) => text.boolean()?,
         None => outbox_topic.is_some(),
     };
+    let expires_after = entry.optional("expires_after").map(|text| text.duration(EXPIRIES)).transpose()?;
     Ok(KindSetting {
-        kind: Kind { number: kind_number, name, past_due, outbox, claim: read_claim(&entry)? },
+        kind: Kind { number: kind_number, name, past_due, outbox, claim: read_claim(&entry)?, expires_after },
         fired_topic: entry.optional("fired_topic").map(|text| text.non_empty()).transpose()?,
         outbox_topic,
         key: entry.key,

@@ -81,7 +81,7 @@ fn zero_duplicate_and_reserved_numbers_are_refused() {
 fn entries_are_checked_field_by_field() {
     assert_eq!(
         refusal("kinds:\n- number: 1\n  name: a\n  past_do: fire\n"),
-        "kinds[0].past_do: is no setting of a kind; there are number, name, past_due, outbox, fired_topic, outbox_topic, delivery, lease, max_attempts \
+        "kinds[0].past_do: is no setting of a kind; there are number, name, past_due, outbox, fired_topic, outbox_topic, delivery, lease, max_attempts, expires_after \
          (from p.yaml line 4)"
     );
     assert_eq!(

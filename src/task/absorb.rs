@@ -4,6 +4,7 @@
 //! fired events. Never commits. Keeps: a record that is not a command, or is rejected, goes to the dead-letter topic as it
 //! is, with the reason; nothing is skipped.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::rules::Rules;
@@ -199,8 +200,13 @@ impl<S: Store> Task<S> {
         for (kind, failed) in &report.failed {
             *self.tally.failed.entry(*kind).or_insert(0) += u64::try_from(*failed).unwrap_or(u64::MAX);
         }
+        let rearmed = armed_for_now(&outcome, now);
         self.take(outcome, rules, Cause::Time);
         for kind in due {
+            if rearmed.contains(&kind) {
+                self.wakes.remove(&kind);
+                continue;
+            }
             let wake = if !report.unfinished.contains(&kind) {
                 // What is left up to now cannot be fired (undecodable); it must not keep the loop awake.
                 let from = DueKey { wake: Timestamp::from_millis(now.as_millis() + 1), generation: Generation(0) };
@@ -269,6 +275,15 @@ impl<S: Store> Task<S> {
 enum Cause {
     Command,
     Time,
+}
+
+/// Returns the kinds of timers that handlers armed for an instant that has come: they fire with the next tick.
+fn armed_for_now(outcome: &Outcome, now: Timestamp) -> BTreeSet<KindNumber> {
+    let due = outcome.mutations.iter().filter_map(|mutation| match mutation {
+        Mutation::Put { timer, .. } => Some(timer).filter(|timer| timer.wake <= now),
+        Mutation::Remove { .. } | Mutation::Run { .. } | Mutation::Advance { .. } => None,
+    });
+    due.map(|timer| timer.kind).collect()
 }
 
 fn takes_generation(mutation: &Mutation) -> bool {

@@ -50,13 +50,13 @@ pub(super) fn fired(event: &FiredEvent, rules: &Rules) -> Vec<Emission> {
     emissions
 }
 
-/// Returns the dead letter of a timer that was delivered as often as it may be.
+/// Returns the dead letter of a timer that is not to fire any more.
 pub(super) fn expired(expired: &Expired, rules: &Rules) -> Emission {
-    let Expired { timer, at } = expired;
+    let Expired { timer, at, .. } = expired;
     let bare = Timer { headers: Vec::new(), ..timer.clone() };
     let last = FiredEvent { timer: bare, attempt: timer.attempt, fired: *at, effect: Effect::Published };
     let identity = wire::fired::headers(&last, &name_of(timer.kind, rules), &rules.source);
-    let letter = wire::dead_letter::expired(timer, identity, rules.dead_letter_bytes_max);
+    let letter = wire::dead_letter::expired(expired, identity, rules.dead_letter_bytes_max);
     Emission {
         to: Destination::DeadLetter,
         partition: None,

@@ -38,6 +38,8 @@ pub struct Restore {
     began: Timestamp,
     /// The boot-clock time of the last progress.
     progressed_at: Duration,
+    /// The boot-clock time of the last barrier.
+    marked_at: Duration,
     /// The position that the changelog holds for the commands, as far as it was read.
     meta_position: Option<Position>,
     /// Whether the last record of that position could not be read.
@@ -97,12 +99,31 @@ impl Restore {
     pub fn is_stalled(&self, boot: Duration, timeout: Duration) -> bool {
         boot.saturating_sub(self.progressed_at) > timeout
     }
+
+    /// Returns whether nothing was read, and no barrier was written, for so long.
+    pub fn is_silent(&self, boot: Duration, patience: Duration) -> bool {
+        boot.saturating_sub(self.progressed_at.max(self.marked_at)) > patience
+    }
 }
 
 impl<S: Store> Task<S> {
     /// Returns the record that marks this ownership in the changelog.
     pub fn barrier(&self, nonce: u64, owner: &str) -> Emission {
         emit::barrier(self.partition, nonce, owner)
+    }
+
+    /// Returns the barrier of a restore under way once more, and the position that fences it.
+    pub fn barrier_again(&self, owner: &str) -> Option<(Emission, Position)> {
+        let Phase::Restoring(restore) = &self.phase else { return None };
+        Some((self.barrier(restore.nonce, owner), restore.input.fencing.position))
+    }
+
+    /// Enters that [`Task::barrier_again`] was written; `places` is where, if that is known.
+    pub fn marked_again(&mut self, places: Option<&Places>, boot: Duration) {
+        if let Phase::Restoring(restore) = &mut self.phase {
+            restore.marked_at = boot;
+            self.watch.committed(places, 1);
+        }
     }
 
     /// Returns where the changelog has to be read from, given what is there of it; `None` if the store is ahead of it.
@@ -148,6 +169,7 @@ impl<S: Store> Task<S> {
             reached: start.from,
             began: now,
             progressed_at: boot,
+            marked_at: boot,
             meta_position: self.overlay.store().header().input_position,
             is_meta_unreadable: false,
             input: start.input,

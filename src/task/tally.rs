@@ -30,7 +30,7 @@ pub struct Tally {
     pub outbox: u64,
     /// Attempts that failed, per kind; their timers rest and are tried again.
     pub failed: BTreeMap<KindNumber, u64>,
-    /// Claimed timers delivered as often as they may be, per kind; each is on the dead-letter topic.
+    /// Timers that are not to fire any more, per kind; each is on the dead-letter topic.
     pub expired: BTreeMap<KindNumber, u64>,
     /// Timers that changed between the scan and their turn, and so did not fire.
     pub raced: u64,

@@ -105,11 +105,11 @@ pub const FAILED: Metric = counter(
     &["kind"],
     "Attempts to fire that failed in the kind's handler; the timer rests and is tried again.",
 );
-/// Claimed timers that nobody took.
+/// Timers that are not to fire any more.
 pub const EXPIRED: Metric = counter(
-    "punctual_attempts_exhausted_total",
+    "punctual_expired_total",
     &["kind"],
-    "Timers delivered by claim as often as max_attempts says; each is on the dead-letter topic.",
+    "Timers that were later than expires_after, or delivered as often as max_attempts says; each is on the dead-letter topic.",
 );
 /// Timers that changed before their turn.
 pub const RACED: Metric = counter(

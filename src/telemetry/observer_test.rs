@@ -26,8 +26,14 @@ fn number(number: u32) -> KindNumber {
 }
 
 fn observer() -> WorkerObserver<Still> {
-    let kind =
-        Kind { number: number(1), name: "email".to_owned(), past_due: PastDue::Fire, outbox: false, claim: None };
+    let kind = Kind {
+        number: number(1),
+        name: "email".to_owned(),
+        past_due: PastDue::Fire,
+        outbox: false,
+        claim: None,
+        expires_after: None,
+    };
     let health = Arc::new(Health::new(1, Duration::from_secs(100)));
     WorkerObserver::new(0, &Registry::new([kind]).unwrap(), health, Still)
 }

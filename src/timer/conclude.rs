@@ -7,7 +7,7 @@ use super::apply::{Context, disarm, judge_arm};
 use super::fire::FireRules;
 use super::handler::{Attempt, COMMANDS_MAX, Done, Event, Fired, TimerCommand};
 use super::model::{Generation, OutboxRecord, Timer};
-use super::outcome::{Effect, Expired, FiredEvent, Mutation, Outcome, Verdict};
+use super::outcome::{Effect, Expired, ExpiryReason, FiredEvent, Mutation, Outcome, Verdict};
 use super::size::Emitted;
 use super::staged::Staged;
 use super::view::Lookup;
@@ -21,8 +21,6 @@ pub(super) struct Concluded {
     pub(super) mutations: Vec<Mutation>,
     pub(super) fired: Option<FiredEvent>,
     pub(super) expired: Option<Expired>,
-    /// Whether other timers may have changed.
-    pub(super) has_commands: bool,
     /// Why the timer rests, if it does.
     pub(super) rest: Option<Rest>,
 }
@@ -63,10 +61,10 @@ pub(super) fn conclude<V: Lookup>(
     }
 }
 
-/// Retires a claimed timer that was delivered as often as it may be.
-pub(super) fn expire(timer: Timer, now: Timestamp) -> Concluded {
-    let removal = Mutation::Remove { key: timer.key.clone(), previous: timer.located() };
-    Concluded { mutations: vec![removal], expired: Some(Expired { timer, at: now }), ..Concluded::default() }
+/// Retires a timer that is not to fire any more. One that recurs goes on with its next occurrence.
+pub(super) fn expire(timer: Timer, reason: ExpiryReason, now: Timestamp, next: Generation) -> Concluded {
+    let change = change_to(&timer, recurring::after_fire(&timer, now, next));
+    Concluded { mutations: vec![change], expired: Some(Expired { timer, reason, at: now }), ..Concluded::default() }
 }
 
 fn rested(timer: &Timer, now: Timestamp, rest: Rest) -> Concluded {
@@ -91,11 +89,16 @@ fn own_change(timer: &Timer, now: Timestamp, next: Generation) -> Vec<Mutation> 
         None => recurring::after_fire(timer, now, next),
         Some(claim) => Some(redate::after_delivery(timer, claim, now)),
     };
+    vec![change_to(timer, left)]
+}
+
+/// Returns the change from a timer to what is left of it.
+fn change_to(timer: &Timer, left: Option<Timer>) -> Mutation {
     let previous = timer.located();
-    vec![match left {
+    match left {
         Some(left) => Mutation::Put { timer: Box::new(left), previous: Some(previous) },
         None => Mutation::Remove { key: timer.key.clone(), previous },
-    }]
+    }
 }
 
 type Effects = Result<Concluded, Rest>;
@@ -119,6 +122,9 @@ fn done_with<V: Lookup>(
     }
     let attempt = timer.attempt.saturating_add(1);
     let mut staged = Staged::on(view);
+    if !done.commands.is_empty() {
+        staged.index();
+    }
     let mut next = next;
     for mutation in own_change(timer, rules.now, next) {
         next = mutation.generation_behind(next);
@@ -136,8 +142,7 @@ fn done_with<V: Lookup>(
         }
     }
     let fired = FiredEvent { timer: emitted, attempt, fired: rules.now, effect };
-    let has_commands = !done.commands.is_empty();
-    Ok(Ok(Concluded { mutations: staged.into_mutations(), fired: Some(fired), has_commands, ..Concluded::default() }))
+    Ok(Ok(Concluded { mutations: staged.into_mutations(), fired: Some(fired), ..Concluded::default() }))
 }
 
 fn take_command<V: Lookup>(

@@ -214,7 +214,7 @@ fn a_timer_that_nobody_disarms_expires_after_its_last_attempt() {
             a fires: generation 1, due 2026-12-01T00:00:10.000Z
             a fires, attempt 2: generation 1, due 2026-12-01T00:00:10.000Z
             a fires, attempt 3: generation 1, due 2026-12-01T00:00:10.000Z
-            a expires after 3 attempts
+            a expires after 3 attempts, AttemptsExhausted
         "#]],
     );
     assert!(world.maps.timers.is_empty(), "it is gone");
@@ -230,6 +230,25 @@ fn the_seal_of_a_run_takes_its_held_timers() {
             a: armed 1 for 2026-12-01T00:00:10.000Z
             a fires: generation 1, due 2026-12-01T00:00:10.000Z
             run: run sealed, 1
+        "#]],
+    );
+}
+
+#[test]
+fn a_timer_that_is_later_than_its_kind_allows_is_no_event() {
+    let mut world = World::new();
+    world.arm(0, of_kind(5, arm_at("a", 10))).arm(0, of_kind(5, arm_at("b", 11)));
+    // What was late when it was armed counts from there.
+    world.arm(40, of_kind(5, arm_at("c", 1))).tick(at(41));
+    check(
+        &world,
+        &expect![[r#"
+            a: armed 1 for 2026-12-01T00:00:10.000Z
+            b: armed 2 for 2026-12-01T00:00:11.000Z
+            c: armed 3 for 2026-12-01T00:00:01.000Z
+            a expires after 0 attempts, TooLate
+            c fires: generation 3, due 2026-12-01T00:00:01.000Z
+            b fires: generation 2, due 2026-12-01T00:00:11.000Z
         "#]],
     );
 }

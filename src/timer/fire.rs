@@ -21,12 +21,12 @@ use std::time::Duration;
 
 use super::budget::Tick;
 use super::conclude::{Concluded, Rest, conclude, expire};
-use super::handler::{Attempt, FireContext};
+use super::handler::{Attempt, FireContext, Fired};
 use super::identity::{RunKey, Tenant, TimerKey};
-use super::kind::{KindNumber, Registry};
+use super::kind::{Kind, KindNumber, Registry};
 use super::limits::Limits;
 use super::model::{DueKey, Generation, Timer};
-use super::outcome::{Effect, Mutation, Outcome};
+use super::outcome::{Effect, ExpiryReason, Mutation, Outcome};
 use super::staged::Staged;
 use super::sweep;
 use super::view::{DueRow, Lookup, View};
@@ -220,7 +220,9 @@ impl<V: View> Pass<'_, V> {
                         }
                         if !course.taken.remove(&place) {
                             self.charge_scan(tick);
-                            course.tenants.insert(timer.key.run.tenant.clone());
+                            if reserve > 0 {
+                                course.tenants.insert(timer.key.run.tenant.clone());
+                            }
                             self.take(*timer, tick)?;
                         }
                     }
@@ -284,7 +286,7 @@ impl<V: View> Pass<'_, V> {
         let now = self.rules.now;
         assert!(timer.wake <= now, "INV-FIRE-1: a timer is never looked at before its wake");
         assert!(timer.due <= now, "INV-FIRE-1: a timer never fires before its due");
-        if self.staged.has_commands() && self.staged.locate(&timer.key)? != Some(timer.located()) {
+        if self.staged.is_indexed() && self.staged.locate(&timer.key)? != Some(timer.located()) {
             self.report.raced += 1;
             return Ok(());
         }
@@ -299,37 +301,37 @@ impl<V: View> Pass<'_, V> {
         }
         // An attempt that fails has used its kind's share as well.
         tick.charge_fire(timer.kind, emitted_bytes(&timer));
+        let kind = self.rules.registry.get(timer.kind);
         // A timer that recurs was armed before its kind delivered by claim.
-        let claim = timer.claim.or_else(|| self.rules.registry.get(timer.kind).and_then(|kind| kind.claim));
-        let claim = claim.filter(|_| timer.recurring.is_none());
+        let claim = timer.claim.or_else(|| kind.and_then(|kind| kind.claim)).filter(|_| timer.recurring.is_none());
         let timer = Timer { claim, ..timer };
-        let (key, kind, attempt) = (timer.key.clone(), timer.kind, timer.attempt.saturating_add(1));
-        let concluded = if claim.is_some_and(|claim| claim.is_used_up(timer.attempt)) {
-            expire(timer, now)
+        let concluded = if let Some(reason) = expiry(&timer, kind, now) {
+            expire(timer, reason, now, self.next)
         } else {
+            let attempt = timer.attempt.saturating_add(1);
             let tried = (self.rules.attempt)(&FireContext { now, attempt }, &timer);
+            if matches!(&tried, Attempt::Decided(Fired::Done(done)) if !done.commands.is_empty()) {
+                self.staged.index();
+            }
             conclude(&self.staged, timer, tried, self.rules, self.next)?
         };
-        self.note(key, kind, attempt, concluded);
+        self.note(concluded);
         Ok(())
     }
 
-    fn note(&mut self, key: TimerKey, kind: KindNumber, attempt: u32, concluded: Concluded) {
-        if concluded.has_commands {
-            self.staged.note_commands();
+    fn note(&mut self, concluded: Concluded) {
+        if let (Some(rest), Some(Mutation::Put { timer, .. })) = (concluded.rest, concluded.mutations.first()) {
+            *self.report.retried.entry(timer.kind).or_insert(0) += 1;
+            if let Rest::Failed(detail) = rest {
+                *self.report.failed.entry(timer.kind).or_insert(0) += 1;
+                if self.report.failures.len() < FAILURES_DESCRIBED_MAX {
+                    self.report.failures.push((timer.key.clone(), timer.attempt, detail));
+                }
+            }
         }
         for mutation in concluded.mutations {
             self.next = mutation.generation_behind(self.next);
             self.staged.push(mutation);
-        }
-        if let Some(rest) = concluded.rest {
-            *self.report.retried.entry(kind).or_insert(0) += 1;
-            if let Rest::Failed(detail) = rest {
-                *self.report.failed.entry(kind).or_insert(0) += 1;
-                if self.report.failures.len() < FAILURES_DESCRIBED_MAX {
-                    self.report.failures.push((key, attempt, detail));
-                }
-            }
         }
         if let Some(event) = concluded.fired {
             match event.effect {
@@ -340,6 +342,16 @@ impl<V: View> Pass<'_, V> {
         }
         self.outcome.expired.extend(concluded.expired);
     }
+}
+
+/// Returns why a timer is not to fire any more, if it is not. A claimed one that was delivered once is late by intention.
+fn expiry(timer: &Timer, kind: Option<&Kind>, now: Timestamp) -> Option<ExpiryReason> {
+    if timer.claim.is_some_and(|claim| claim.is_used_up(timer.attempt)) {
+        return Some(ExpiryReason::AttemptsExhausted);
+    }
+    let lateness_max = kind.and_then(|kind| kind.expires_after).filter(|_| timer.claim.is_none() || timer.attempt == 0);
+    let lateness = now.since(timer.due.max(timer.armed));
+    lateness_max.filter(|max| lateness > *max).map(|_| ExpiryReason::TooLate)
 }
 
 fn emitted_bytes(timer: &Timer) -> usize {

@@ -297,6 +297,7 @@ mod tests {
             past_due: PastDue::Fire,
             outbox: false,
             claim: None,
+            expires_after: None,
         };
         assert_eq!(handlers.check(&Registry::new([kind(1), kind(2)]).unwrap()), Ok(()));
         assert_eq!(

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use super::model::Claim;
 
@@ -67,6 +68,8 @@ pub struct Kind {
     pub outbox: bool,
     /// How its timers are delivered until they are disarmed; `None` is once.
     pub claim: Option<Claim>,
+    /// How late its timers may fire; what is later goes to the dead-letter topic. `None` is without end.
+    pub expires_after: Option<Duration>,
 }
 
 /// Why a set of kinds is not a registry.
@@ -188,6 +191,7 @@ mod tests {
             past_due: PastDue::Fire,
             outbox: false,
             claim: None,
+            expires_after: None,
         }
     }
 

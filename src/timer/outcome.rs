@@ -64,7 +64,7 @@ pub struct Outcome {
     pub mutations: Vec<Mutation>,
     /// The timers that fire.
     pub fired: Vec<FiredEvent>,
-    /// The timers that were delivered as often as they may be, and go to the dead-letter topic.
+    /// The timers that are not to fire any more, and go to the dead-letter topic.
     pub expired: Vec<Expired>,
     /// The answers to commands with a correlation id.
     pub answers: Vec<Answer>,
@@ -105,13 +105,24 @@ pub enum Effect {
     Rescheduled,
 }
 
-/// A claimed timer that nobody disarmed, however often it was delivered.
+/// A timer that is not to fire any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expired {
-    /// The timer; its attempt is how often it was delivered.
+    /// The timer; its attempt is how often it was attempted.
     pub timer: Timer,
+    /// Why.
+    pub reason: ExpiryReason,
     /// The tick's `now`.
     pub at: Timestamp,
+}
+
+/// Why a timer is not to fire any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpiryReason {
+    /// It was delivered by claim as often as it may be, and nobody disarmed it.
+    AttemptsExhausted,
+    /// It is later than its kind allows.
+    TooLate,
 }
 
 /// The outcome of a command, for the client that asked.

@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use expect_test::expect;
 
 use super::super::command::{Arm, OnConflict, RecurringWish, RuleWish, When};
+use super::super::kind::{KindNumber, KindRef};
 use super::super::scenario::{World, arm_at, arm_when, at};
 use crate::calendar::cron::Cron;
 use crate::calendar::interval::Interval;
@@ -142,6 +143,22 @@ fn a_recurrence_that_never_fires_is_rejected() {
         &expect![[r#"
             a: rejected, invalid_schedule: the timer never fires: nothing is after 2026-12-01T00:00:00.000Z and not after until, 2026-12-01T00:00:05.000Z
             a: rejected, invalid_schedule: the timer never fires: no occurrence after 253402300799999 ms since the epoch can be computed
+        "#]],
+    );
+}
+
+/// A kind whose timers expire loses the occurrence that is too late, and not those behind it.
+#[test]
+fn an_occurrence_that_is_too_late_expires_alone() {
+    check(
+        |world| {
+            let late = Arm { kind: KindRef::Number(KindNumber::new(5).unwrap()), ..arm(every("PT60S")) };
+            world.arm(0, late).tick(at(119)).tick(at(120));
+        },
+        &expect![[r#"
+            a: armed 1 for 2026-12-01T00:01:00.000Z
+            a expires after 0 attempts, TooLate
+            a fires: generation 2, due 2026-12-01T00:02:00.000Z
         "#]],
     );
 }

@@ -147,12 +147,14 @@ impl World {
             past_due,
             outbox,
             claim: None,
+            expires_after: None,
         };
         let kinds = Registry::new([
             kind(1, "email", PastDue::Fire, true),
             kind(2, "sms", PastDue::Reject, false),
             kind(3, "push", PastDue::Skip, false),
             Kind { claim: Some(CLAIM), ..kind(4, "job", PastDue::Fire, false) },
+            Kind { expires_after: Some(Duration::from_secs(30)), ..kind(5, "fresh", PastDue::Fire, false) },
         ]);
         Self {
             maps: Maps::default(),
@@ -274,7 +276,7 @@ impl World {
         }
         for expired in &outcome.expired {
             let Timer { key, attempt, .. } = &expired.timer;
-            writeln!(self.trace, "{} expires after {attempt} attempts", key.id.as_str()).unwrap();
+            writeln!(self.trace, "{} expires after {attempt} attempts, {:?}", key.id.as_str(), expired.reason).unwrap();
         }
         for event in &outcome.fired {
             let Timer { key, generation, due, .. } = &event.timer;

@@ -1,7 +1,7 @@
 //! A state with mutations on top that are decided and not folded yet.
 //!
 //! Owns what one pass has decided so far, so that the next decision sees it. Never changes the state below. Keeps: what is looked
-//! up is the state after all staged mutations.
+//! up is the state after all staged mutations, once it was asked for ([`Staged::index`]): most passes never ask, and save the cost.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,8 @@ pub(super) struct Staged<'a, V> {
     /// Per kind the earliest place at which a timer was put.
     earliest: BTreeMap<KindNumber, DueKey>,
     mutations: Vec<Mutation>,
-    has_commands: bool,
+    /// Whether `timers` has what the mutations do.
+    is_indexed: bool,
 }
 
 impl<'a, V: Lookup> Staged<'a, V> {
@@ -31,7 +32,7 @@ impl<'a, V: Lookup> Staged<'a, V> {
             runs: BTreeMap::new(),
             earliest: BTreeMap::new(),
             mutations: Vec::new(),
-            has_commands: false,
+            is_indexed: false,
         }
     }
 
@@ -42,27 +43,41 @@ impl<'a, V: Lookup> Staged<'a, V> {
                 let place = timer.due_key();
                 let earliest = self.earliest.entry(timer.kind).or_insert(place);
                 *earliest = place.min(*earliest);
-                self.timers.insert(timer.key.clone(), Some(timer.located()));
-            }
-            Mutation::Remove { key, .. } => {
-                self.timers.insert(key.clone(), None);
             }
             Mutation::Run { run, state, .. } => {
                 self.runs.insert(run.clone(), state.clone());
             }
-            Mutation::Advance { .. } => {}
+            Mutation::Remove { .. } | Mutation::Advance { .. } => {}
+        }
+        if self.is_indexed {
+            Self::enter(&mut self.timers, &mutation);
         }
         self.mutations.push(mutation);
     }
 
-    /// Notes that timers other than the fired ones may have changed.
-    pub(super) fn note_commands(&mut self) {
-        self.has_commands = true;
+    fn enter(timers: &mut BTreeMap<TimerKey, Option<Located>>, mutation: &Mutation) {
+        match mutation {
+            Mutation::Put { timer, .. } => {
+                timers.insert(timer.key.clone(), Some(timer.located()));
+            }
+            Mutation::Remove { key, .. } => {
+                timers.insert(key.clone(), None);
+            }
+            Mutation::Run { .. } | Mutation::Advance { .. } => {}
+        }
     }
 
-    /// Returns whether timers other than the fired ones may have changed: then each row is looked up before it fires.
-    pub(super) fn has_commands(&self) -> bool {
-        self.has_commands
+    /// From now on timers can be looked up.
+    pub(super) fn index(&mut self) {
+        if !self.is_indexed {
+            self.is_indexed = true;
+            self.mutations.iter().for_each(|mutation| Self::enter(&mut self.timers, mutation));
+        }
+    }
+
+    /// Returns whether timers can be looked up: a handler had commands, and each row has to be before it fires.
+    pub(super) fn is_indexed(&self) -> bool {
+        self.is_indexed
     }
 
     /// Returns the earliest place of the kind at which a timer was put: no cursor may pass it.
@@ -80,6 +95,7 @@ impl<V: Lookup> Lookup for Staged<'_, V> {
     type Error = V::Error;
 
     fn locate(&self, key: &TimerKey) -> Result<Option<Located>, V::Error> {
+        assert!(self.is_indexed || self.mutations.is_empty(), "what is looked up is indexed");
         match self.timers.get(key) {
             Some(located) => Ok(*located),
             None => self.below.locate(key),

@@ -10,12 +10,14 @@ use super::fired;
 use crate::position::{Offset, Partition};
 use crate::time::Timestamp;
 use crate::timer::model::{Header, Timer};
-use crate::timer::outcome::Rejection;
+use crate::timer::outcome::{Expired, ExpiryReason, Rejection};
 
 /// The code of the reason, such as `unreadable`.
 pub const REASON: &str = "punctual-dead-letter-reason";
 /// The code of a claimed timer that was delivered as often as it may be.
 pub const ATTEMPTS_EXHAUSTED: &str = "attempts_exhausted";
+/// The code of a timer that would have fired later than its kind allows.
+pub const TOO_LATE: &str = "too_late";
 /// One sentence that names the field, the value and the remedy.
 pub const DETAIL: &str = "punctual-dead-letter-detail";
 /// The topic that the record was read from.
@@ -79,19 +81,31 @@ pub fn headers(original: &Original<'_>, rejection: &Rejection, topic: &str) -> V
     headers
 }
 
-/// Returns the letter of a claimed timer that was delivered as often as it may be: its record as it was delivered, with the
-/// headers `identity` of the last delivery and what became of it. One that does not fit `bytes_max` is cut as by [`truncate`].
-pub fn expired(timer: &Timer, identity: Vec<Header>, bytes_max: usize) -> Letter {
+/// Returns the letter of a timer that is not to fire any more: its record as it fires, with the headers `identity` of a fire and
+/// what became of it. One that does not fit `bytes_max` is cut as by [`truncate`].
+pub fn expired(expired: &Expired, identity: Vec<Header>, bytes_max: usize) -> Letter {
+    let Expired { timer, reason, at } = expired;
     let text = |key: &str, value: String| Header { key: key.to_owned(), value: Some(Bytes::from(value)) };
     let lease = timer.claim.map(|claim| claim.lease).unwrap_or_default();
     let lease_ms = i64::try_from(lease.as_millis()).unwrap_or(i64::MAX);
     let last = Timestamp::from_millis(timer.wake.as_millis().saturating_sub(lease_ms));
-    let detail = format!(
-        "armed {}, due {}, delivered {} times, the last time {last}; nobody disarmed it (max_attempts)",
-        timer.armed, timer.due, timer.attempt
-    );
+    let Timer { armed, due, attempt, .. } = timer;
+    let (code, detail) = match reason {
+        ExpiryReason::AttemptsExhausted => (
+            ATTEMPTS_EXHAUSTED,
+            format!(
+                "armed {armed}, due {due}, delivered {attempt} times, the last time {last}; nobody disarmed it (max_attempts)"
+            ),
+        ),
+        ExpiryReason::TooLate => (
+            TOO_LATE,
+            format!(
+                "armed {armed}, due {due}, attempted {attempt} times, and at {at} later than its kind allows (expires_after)"
+            ),
+        ),
+    };
     let mut own = identity;
-    own.extend([text(REASON, ATTEMPTS_EXHAUSTED.to_owned()), text(DETAIL, detail)]);
+    own.extend([text(REASON, code.to_owned()), text(DETAIL, detail)]);
     let own_count = own.len();
     let mut headers = timer.headers.clone();
     headers.extend(own);

@@ -143,6 +143,7 @@ fn the_letter_of_an_expired_timer_says_how_often_it_was_delivered() {
         resolved_with: None,
     };
     let identity = vec![header("punctual-attempt", Some(Bytes::from_static(b"2")))];
+    let timer = Expired { timer, reason: ExpiryReason::AttemptsExhausted, at: instant("2026-12-01T09:10:00Z") };
     let whole = expired(&timer, identity.clone(), 10_000);
     assert_eq!(whole.value.as_ref().unwrap().len(), 4_000);
     let cut = expired(&timer, identity, 1_000);

@@ -124,6 +124,7 @@ fn newer() -> Settings {
         past_due: PastDue::Fire,
         outbox: false,
         claim: None,
+        expires_after: None,
     };
     settings.rules.registry = Registry::new(settings.rules.registry.iter().cloned().chain([fax])).unwrap();
     settings

@@ -48,6 +48,8 @@ pub(super) struct Broker {
     pub(super) arm_bytes_max: Option<usize>,
     /// Whether the next transaction does not tell where its records are.
     pub(super) hides_places: bool,
+    /// How many transactions there are before a changelog can be read again.
+    pub(super) hung_until: usize,
 }
 
 impl Broker {
@@ -141,6 +143,9 @@ impl Log for FakeLog {
         let mut events: Vec<LogEvent> = self.events.borrow_mut().drain(..).collect();
         let mut broker = self.broker.borrow_mut();
         for (partition, position) in &mut self.restoring {
+            if broker.transactions < broker.hung_until {
+                continue;
+            }
             let from = usize::try_from(position.0).unwrap();
             let records: Vec<ChangelogRecord> = broker
                 .changelog

@@ -79,3 +79,26 @@ fn a_gate_that_aborted_commands_have_opened_closes_again() {
     assert_eq!(next.fired(), Vec::<String>::new());
     assert_eq!(bench.broker.borrow().committed.get(&P), Some(&Position(3)));
 }
+
+/// A broker has lost the marker of a transaction of ours. What it wrote can be read when its producer, one of three, has
+/// committed there again.
+#[test]
+fn a_restore_that_reads_nothing_marks_its_partition_through_each_producer() {
+    let mut bench = Bench::new();
+    bench.own();
+    bench.arm("a", "email", "PT1H");
+    bench.ticks(20);
+    let mut bench = Bench::on(&bench.broker, &bench.clock);
+    let hung_until = bench.broker.borrow().transactions + 4;
+    bench.broker.borrow_mut().hung_until = hung_until;
+    bench.events.borrow_mut().push_back(LogEvent::Assigned(vec![P]));
+    for _ in 0..45 {
+        bench.ticks(1);
+        bench.clock.advance(Duration::from_secs(1));
+    }
+    assert_eq!(bench.broker.borrow().transactions, hung_until, "a barrier each ten seconds, until it can be read");
+    bench.clock.advance(Duration::from_hours(1));
+    bench.arm("b", "email", "PT1S");
+    bench.ticks(200);
+    assert_eq!((bench.fired(), bench.heard.borrow().foreign), (vec!["a".to_owned(), "b".to_owned()], 0));
+}

@@ -7,10 +7,53 @@ use super::fake_log::{End, Hands};
 use super::settings::Settings;
 use super::tests::{Bench, settings};
 use crate::log::Destination;
-use crate::timer::handler::{Done, FireContext, Fired, Handler, HandlerError};
-use crate::timer::kind::{Kind, KindNumber, Registry};
+use crate::timer::command::{Arm, OnConflict, When};
+use crate::timer::handler::{Done, FireContext, Fired, Handler, HandlerError, TimerCommand};
+use crate::timer::identity::{TimerId, TimerKey};
+use crate::timer::kind::{Kind, KindNumber, KindRef, Registry};
 use crate::timer::model::{Claim, Timer};
 use crate::wire;
+
+/// Arms another timer for this very instant, once.
+struct Chain;
+
+impl Handler for Chain {
+    fn fire(&self, ctx: &FireContext, timer: &Timer) -> Result<Fired, HandlerError> {
+        if timer.key.id.as_str() != "first" {
+            return Ok(Fired::Done(Done::publish(timer)));
+        }
+        let arm = |id: &str, kind| -> Result<TimerCommand, HandlerError> {
+            Ok(TimerCommand::Arm(Box::new(Arm {
+                key: TimerKey { run: timer.key.run.clone(), id: TimerId::parse(id)? },
+                kind: KindRef::Name(kind),
+                when: When::At(ctx.now),
+                on_conflict: OnConflict::Keep,
+                payload: Some(id.to_owned().into()),
+                record_key: None,
+                headers: Vec::new(),
+                outbox: Vec::new(),
+            })))
+        };
+        let commands = vec![arm("same", "sms".to_owned())?, arm("other", "email".to_owned())?];
+        Ok(Fired::Done(Done { commands, ..Done::publish(timer) }))
+    }
+}
+
+// N1, N6
+#[test]
+fn what_a_handler_arms_for_now_fires_in_the_next_tick() {
+    let mut settings = settings();
+    settings.rules.handlers.register(2, Chain).unwrap();
+    let mut bench = Bench::with(settings, &Rc::default(), &Hands::default());
+    bench.own();
+    bench.arm("early", "email", "PT1S");
+    bench.arm("first", "sms", "PT1S");
+    bench.ticks(110);
+    let mut fired = bench.fired();
+    fired.sort();
+    assert_eq!(fired, ["early", "first", "other", "same"]);
+    assert_eq!(bench.broker.borrow().sent_to(Destination::DeadLetter).len(), 0);
+}
 
 /// Panics at the first attempt, fails at the second.
 struct Clumsy;

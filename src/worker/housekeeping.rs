@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::observer::{Holdings, Observer};
 use super::{Worker, WorkerError};
-use crate::log::{CommitOutcome, Log, LogError, Transaction};
+use crate::log::{CommitOutcome, Committed, Log, LogError, Transaction};
 use crate::position::Partition;
 use crate::store::{StoreError, Stores};
 use crate::task::{Phase, Task};
@@ -24,6 +24,8 @@ const TOPICS_BOUND: Duration = Duration::from_secs(30);
 const NAME_INTERVAL: Duration = Duration::from_secs(10);
 /// Overdue rows are counted up to so many per kind and partition: the gauge says "many", not how many.
 const OVERDUE_ROWS_MAX: usize = 1_000;
+/// How long a restore reads nothing until its barrier is written once more.
+const SILENCE: Duration = Duration::from_secs(10);
 /// Longest a flush may take before its call counts as hung.
 pub(super) const FLUSH_BOUND: Duration = Duration::from_mins(1);
 
@@ -32,6 +34,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
     pub(super) fn keep_house(&mut self) -> Result<(), WorkerError> {
         let boot = self.clock.boot();
         self.check_restores(boot)?;
+        self.mark_silent_restores(boot);
         if self.is_clock_held && boot >= self.probe_at && !self.is_rebuild_due {
             self.probe_at = boot + PROBE_INTERVAL;
             self.probe_broker_clock()?;
@@ -72,6 +75,51 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             }
         }
         Ok(())
+    }
+
+    /// Writes the barrier of restores that read nothing once more, through the next producer in turn.
+    ///
+    /// Most often somebody's transaction is open, and it helps nothing. But a broker that restarts may lose the marker of a
+    /// transaction that it had committed already. What that wrote stays unreadable, and all behind it, until its producer
+    /// commits in this partition again: it may be one of ours.
+    fn mark_silent_restores(&mut self, boot: Duration) {
+        if self.is_rebuild_due || self.stalled_until > boot {
+            return;
+        }
+        let mut transaction = Transaction::default();
+        for (partition, seat) in &self.seats {
+            let Some(task) = &seat.task else { continue };
+            if let Phase::Restoring(restore) = task.phase()
+                && restore.is_silent(boot, SILENCE)
+                && let Some((barrier, position)) = task.barrier_again(&self.settings.rules.owner)
+            {
+                transaction.emissions.push(barrier);
+                transaction.positions.insert(*partition, position);
+            }
+        }
+        if transaction.emissions.is_empty() {
+            return;
+        }
+        let partitions: Vec<Partition> = transaction.positions.keys().copied().collect();
+        tracing::info!(?partitions, "restores read nothing, writing their barriers once more");
+        let (outcome, _) = self.commit("commit barriers", &transaction);
+        let committed = match outcome {
+            CommitOutcome::Committed(committed) => committed,
+            CommitOutcome::Aborted(aborted) => {
+                return self.stall(&aborted.detail, "another barrier aborted, doing it again");
+            }
+            CommitOutcome::Unknown { detail } => {
+                self.is_rebuild_due = true;
+                self.stall(&detail, "outcome of another barrier is not known");
+                Committed::default()
+            }
+        };
+        let boot = self.clock.boot();
+        for partition in partitions {
+            if let Some(task) = self.seats.get_mut(&partition).and_then(|seat| seat.task.as_mut()) {
+                task.marked_again(committed.changelog.get(&partition), boot);
+            }
+        }
     }
 
     /// Writes a record that changes nothing, to learn the broker's time from it.

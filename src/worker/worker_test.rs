@@ -163,6 +163,7 @@ pub(super) fn settings() -> Settings {
         past_due: PastDue::Fire,
         outbox: true,
         claim: None,
+        expires_after: None,
     };
     Settings {
         rules: Rules {

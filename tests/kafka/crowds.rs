@@ -54,6 +54,33 @@ fn a_run_of_many_timers_is_disarmed_at_once_and_delays_nobody() {
     assert!(latest < Some(DISTURBANCE_MAX), "a timer beside the crowd was {latest:?} late");
 }
 
+/// L1: very many timers are due at one instant. They fire in slices, and commands that come meanwhile are answered between
+/// those.
+#[test]
+fn commands_are_answered_in_the_midst_of_a_storm() {
+    let mut scene = Scene::new(Broker::shared(), "storm");
+    let process = scene.serve("a");
+    let count = scaled(40_000);
+    let due = after(seconds(u64::from(scaled(25))));
+    for number in 0..count {
+        let (run, timer_id) = (format!("r-{}", number % 40), format!("t-{number}"));
+        scene.account.armed(&format!("default/{run}/{timer_id}"), due);
+        scene.commands.arm_in_protobuf(&run, &timer_id, due);
+    }
+    scene.commands.flush();
+    wait::until_true(BOUND, "the storm is armed", || {
+        process.metric("punctual_pending_timers") > f64::from(count) - 0.5
+    });
+    assert!(after(Duration::ZERO) < due, "armed in time");
+    wait::until_true(BOUND, "the storm begins", || scene.fired.count() > 0);
+    scene.arm_many("free", 20, seconds(1), seconds(2));
+    scene.wait_until_answered();
+    let fired = scene.fired.count();
+    println!("{fired} of {count} had fired when the commands were answered");
+    assert!(fired < count as usize, "the commands waited for the storm to end");
+    scene.settle_all();
+}
+
 /// O7: many timers fire and nobody looks at the metrics. The process keeps its size, and the histograms are such.
 #[test]
 fn firing_without_a_scrape_costs_no_memory() {

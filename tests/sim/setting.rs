@@ -142,6 +142,7 @@ pub(crate) fn worker_settings(plan: &Plan, instance: &str, is_old: bool) -> Sett
             }
             Delivery::Once | Delivery::Flaky => None,
         },
+        expires_after: None,
     });
     let millis = |millis: Millis| Duration::from_millis(millis.unsigned_abs());
     Settings {

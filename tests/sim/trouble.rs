@@ -184,7 +184,10 @@ fn begin(sim: &Rc<Sim>, fault: Fault) {
             sim.note(|| format!("{to} REFUSES until {until}"));
             sim.broker.borrow_mut().refusing.insert(to);
             if to == Destination::Results {
-                sim.oracle.borrow_mut().answers_missing_until = until + 2 * PHASE;
+                // Who stands still between the refusal and the commit brings what it left out much later.
+                let may_stand_still = sim.plan.has(Fault::Freeze) || sim.plan.has(Fault::SlowBroker);
+                let missing_until = if may_stand_still { Millis::MAX } else { until + 2 * PHASE };
+                sim.oracle.borrow_mut().answers_missing_until = missing_until;
             }
             undo(Undo::Topic(to));
         }

@@ -71,7 +71,14 @@ impl Probe {
     }
 
     fn extent_within(&self, topic: &str, partition: Partition, patience: Duration) -> Result<Extent, LogError> {
-        let answer = self.consumer.fetch_watermarks(topic, native_partition(partition), patience);
+        let ask = || self.consumer.fetch_watermarks(topic, native_partition(partition), patience);
+        let answer = ask().or_else(|error| match error.rdkafka_error_code() {
+            // A partition without a leader is forgotten until the client asks about its topic anew, which it does rarely.
+            Some(RDKafkaErrorCode::UnknownPartition | RDKafkaErrorCode::UnknownTopic) => {
+                self.consumer.fetch_metadata(Some(topic), patience).and_then(|_| ask())
+            }
+            Some(_) | None => Err(error),
+        });
         let doing = || format!("asking for the extent of {topic} [{partition}]");
         let (start, end) = answer.map_err(|error| LogError::Retriable { doing: doing(), detail: error.to_string() })?;
         if start < 0 || end < start {

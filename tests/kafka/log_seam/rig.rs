@@ -176,7 +176,8 @@ impl Member {
                 LogEvent::Assigned(partitions) => {
                     self.log.accept(&partitions)?;
                     for partition in partitions {
-                        self.held.insert(partition, self.log.fencing_position(partition)?.position);
+                        let position = self.position_of(partition)?;
+                        self.held.insert(partition, position);
                     }
                 }
                 LogEvent::Revoked(partitions) | LogEvent::Lost(partitions) => {
@@ -187,6 +188,15 @@ impl Member {
             }
         }
         Ok(rest)
+    }
+
+    /// Asks until the group's coordinator answers: one that has just come back may not know yet that it is it.
+    fn position_of(&mut self, partition: Partition) -> Result<Position, LogError> {
+        wait::until(BOUND, "the position is told", || match self.log.fencing_position(partition) {
+            Ok(fencing) => Some(Ok(fencing.position)),
+            Err(LogError::Retriable { .. }) => None,
+            Err(error @ LogError::Fatal { .. }) => Some(Err(error)),
+        })
     }
 
     /// Polls until exactly `count` partitions are held.
