@@ -1,6 +1,6 @@
 //! What a rule is told: names and values.
 //!
-//! Owns [`Parameters`] and [`Reading`], which takes them one by one and collects everything that is wrong. Never stops at the
+//! Owns [`Parameters`] and `Reading`, which takes them one by one and collects everything that is wrong. Never stops at the
 //! first problem: who corrects a command does it once.
 
 use std::collections::BTreeMap;
