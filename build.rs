@@ -9,6 +9,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto");
     let descriptors = protox::compile(FILES, ["proto"])?;
     // Byte fields share the memory of the record that they were read from.
-    prost_build::Config::new().bytes(["."]).compile_fds(descriptors)?;
+    prost_build::Config::new().bytes(["."]).btree_map(["."]).compile_fds(descriptors)?;
     Ok(())
 }

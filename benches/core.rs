@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use punctual::calendar::rules::FixedRules;
 use punctual::store::memory::MemoryStore;
 use punctual::store::overlay::Overlay;
 use punctual::time::Timestamp;
@@ -69,7 +70,9 @@ fn apply_all(overlay: &mut Overlay<MemoryStore>, registry: &Registry, commands: 
     let limits = Limits::default();
     for (generation, command) in (1_u64..).zip(commands) {
         let next_generation = Generation(generation);
-        let context = Context { registry, limits: &limits, now: NOW, recorded: Some(NOW), next_generation };
+        let calendar = FixedRules;
+        let context =
+            Context { registry, limits: &limits, calendar: &calendar, now: NOW, recorded: Some(NOW), next_generation };
         let outcome = apply(overlay, command, &context).expect("memory can be read");
         for mutation in outcome.mutations {
             overlay.fold(mutation);
@@ -106,6 +109,7 @@ fn fire_timers(criterion: &mut Criterion) {
             kinds: &[kind()],
             registry: &registry,
             limits: &Limits::default(),
+            calendar: &FixedRules,
             now: later,
             elapsed: &|| Duration::ZERO,
             attempt: &|_, _| Attempt::AsArmed,

@@ -6,6 +6,7 @@ pub mod planted;
 pub mod position;
 pub mod time;
 
+pub mod calendar;
 pub mod timer;
 
 pub mod wire;

@@ -227,3 +227,17 @@ fn output_that_is_no_terminal_has_no_colours() {
     let output = punctual(&["arm"]);
     assert!(!stderr(&output).contains('\u{1b}'), "{}", stderr(&output));
 }
+
+#[test]
+fn a_dry_run_shows_the_next_three_instants_and_sends_nothing() {
+    let flags = ["--kind", "1", "--every", "P1M", "--anchor", "2099-01-31T08:00:00Z", "--zone", "Europe/Berlin"];
+    let command = ["arm", "invoice-7", "monthly", "--dry-run"];
+    let output = punctual(&[&command[..], &flags[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    expect![[r#"
+        next 2099-01-31T08:00:00.000Z, 2099-01-31T09:00:00 in Europe/Berlin
+        next 2099-02-28T08:00:00.000Z, 2099-02-28T09:00:00 in Europe/Berlin
+        next 2099-03-31T07:00:00.000Z, 2099-03-31T09:00:00 in Europe/Berlin
+    "#]]
+    .assert_eq(&stdout(&output));
+}

@@ -18,7 +18,7 @@ use source::{Source, at_line, body_of, find_words, is_word_char, leading_word, s
 /// The modules of the crate, lowest layer first. A module names its own layer and lower ones only.
 const LAYERS: &[&[&str]] = &[
     &["planted", "position", "time"],
-    &["timer"],
+    &["calendar", "timer"],
     &["wire"],
     &["log", "store"],
     &["task"],
@@ -37,12 +37,14 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("prost", &["src/wire/", "tests/kafka/"]),
     ("rocksdb", &["src/store/rocks/"]),
     ("axum", &["src/admin/", "src/service/"]),
+    ("croner", &["src/calendar/"]),
+    ("sha2", &["src/calendar/digest.rs"]),
     ("anyhow", &["src/main.rs", "src/cli/", "src/service/", "src/admin/"]),
     ("unsafe", &["src/log/kafka/native.rs"]),
 ];
 
 /// Where outcomes depend on the arguments alone; what the simulator runs may log, count, and draw from a seed it is given.
-const CORE: &[&str] = &["src/timer/", "src/position.rs", "src/time/mod.rs", "src/time/guard.rs"];
+const CORE: &[&str] = &["src/calendar/", "src/timer/", "src/position.rs", "src/time/mod.rs", "src/time/guard.rs"];
 const SIMULATED: &[&str] = &[
     "src/log/mod.rs",
     "src/log/transaction/",

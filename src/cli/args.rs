@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use super::output::Format;
+use super::when_args::{ScheduleArgs, WhenArgs};
 
 const ABOUT_EXAMPLES: &str = "\
 Examples:
@@ -43,7 +44,7 @@ pub enum Verb {
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(SettingsArgs),
     /// Arm a timer: at this instant, emit this
-    #[command(after_help = ARM_EXAMPLES)]
+    #[command(after_help = ARM_EXAMPLES, override_usage = ARM_USAGE)]
     Arm(Box<ArmArgs>),
     /// Cancel a timer
     #[command(after_help = DISARM_EXAMPLES)]
@@ -126,10 +127,13 @@ pub struct SendArgs {
     pub output: Format,
 }
 
+const ARM_USAGE: &str = "punctual arm [OPTIONS] --kind <KIND> <WHEN> <RUN> <TIMER_ID>";
+
 const ARM_EXAMPLES: &str = "\
 Examples:
   punctual arm order-42 reminder --kind email --at 2026-12-01T09:00:00Z --payload 'pay now'
   punctual arm order-42 reminder --kind 1 --after PT30M --payload-file body.bin --replace --wait
+  punctual arm report daily --kind email --cron '0 9 * * MON-FRI' --zone Europe/Berlin --dry-run
   punctual arm order-42 t2 --kind email --after P1D --outbox 'stock/7=release' --wait=30s
   echo hello | punctual arm order-42 t3 --kind email --after PT5S --payload-file -";
 
@@ -146,6 +150,9 @@ pub struct ArmArgs {
     /// When.
     #[command(flatten)]
     pub when: WhenArgs,
+    /// What goes with it.
+    #[command(flatten)]
+    pub schedule: ScheduleArgs,
     /// Payload.
     #[command(flatten)]
     pub payload: PayloadArgs,
@@ -164,18 +171,6 @@ pub struct ArmArgs {
     /// The rest.
     #[command(flatten)]
     pub send: SendArgs,
-}
-
-/// When a timer is to fire.
-#[derive(Clone, Debug, Args)]
-#[group(required = true, multiple = false)]
-pub struct WhenArgs {
-    /// Instant, RFC 3339 with an offset: 2026-12-01T09:00:00.250Z
-    #[arg(long, value_name = "INSTANT")]
-    pub at: Option<String>,
-    /// Time from now, ISO 8601: PT30M, P7D
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
-    pub after: Option<String>,
 }
 
 /// The value of the fired record.

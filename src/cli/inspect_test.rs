@@ -29,6 +29,8 @@ fn change(generation: u64, due_ms: i64, is_decodable: bool) -> TimerChange {
         record_key: None,
         headers: Vec::new(),
         outbox: Vec::new(),
+        recurring: None,
+        resolved_with: None,
         claim: None,
     };
     let body = if is_decodable { encode_timer(&timer) } else { Bytes::from_static(b"\xff\xff") };

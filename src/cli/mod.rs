@@ -16,8 +16,10 @@ mod receipt;
 mod send;
 mod setup;
 mod topics;
+mod upcoming;
 mod watch;
 mod when;
+mod when_args;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

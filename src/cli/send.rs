@@ -13,14 +13,14 @@ use bytes::Bytes;
 
 use super::args::{ArmArgs, DisarmArgs, DisarmRunArgs, PayloadArgs, SealRunArgs, SendArgs};
 use super::failure::{Code, Failure};
-use super::output::Output;
+use super::output::{Format, Output};
 use super::receipt::Receipt;
 use super::setup::{self, Setup};
-use super::when;
+use super::{upcoming, when};
 use crate::log::kafka::tool::producer::{Outgoing, Producer};
 use crate::log::kafka::tool::reader::{Reader, Start};
 use crate::time::Clock;
-use crate::timer::command::{Action, Arm, Command, Encoding, OnConflict, Reply};
+use crate::timer::command::{Action, Arm, Command, Encoding, OnConflict, Reply, When};
 use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::model::{Generation, Header, OutboxRecord};
 use crate::wire;
@@ -37,13 +37,25 @@ pub(super) fn arm(args: &ArmArgs, clock: &dyn Clock, out: &mut Output<'_>) -> Re
     let arm = Arm {
         key: timer_key(&args.send, &args.run, &args.timer_id)?,
         kind: setup::kind_ref(&args.kind)?,
-        when: when::when(&args.when)?,
+        when: when::when(&args.when, &args.schedule)?,
         on_conflict: if args.replace { OnConflict::Replace } else { OnConflict::Keep },
         payload: payload(&args.payload)?,
         record_key: args.key.as_ref().map(|key| Bytes::from(key.clone())),
         headers: args.headers.iter().map(|text| header(text)).collect::<Result<_, _>>()?,
         outbox: args.outbox.iter().map(|text| outbox_record(text)).collect::<Result<_, _>>()?,
     };
+    let is_plain = matches!(arm.when, When::At(_) | When::AfterMillis(_));
+    if args.schedule.dry_run || !is_plain {
+        let config = Setup::load(&args.send.kafka)?.config;
+        let upcoming = upcoming::upcoming(&arm.when, &config.calendar, &config.limits(), clock.wall())?;
+        // What is read by programs has one value for each command: what was sent, or what would be.
+        if args.schedule.dry_run || out.format == Format::Table {
+            upcoming::show(&arm.when, &upcoming, out)?;
+        }
+    }
+    if args.schedule.dry_run {
+        return Ok(());
+    }
     send(&args.send, Action::Arm(Box::new(arm)), clock, out)
 }
 

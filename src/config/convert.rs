@@ -3,6 +3,7 @@
 //! Owns the ways from [`Config`] to the settings of the log and of a worker. Never judges. Keeps: a worker's name is the same after
 //! a restart and another for each worker of each process, for it fences.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::settings::Config;
@@ -83,6 +84,7 @@ impl Config {
         Settings {
             rules: Rules {
                 registry: self.registry(),
+                calendar: Arc::new(self.calendar.clone()),
                 limits,
                 partitions: facts.partitions,
                 arm_topic: self.topics.arm.clone(),

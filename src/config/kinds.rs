@@ -183,7 +183,7 @@ impl<'a> Entry<'a> {
 }
 
 /// Inside a file the line of the entry is nearer than that of the list.
-fn at_line(list: &Origin, line: usize) -> Origin {
+pub(super) fn at_line(list: &Origin, line: usize) -> Origin {
     match list {
         Origin::File { path, .. } => Origin::File { path: path.clone(), line },
         Origin::Defaults | Origin::Environment { .. } | Origin::Flag => list.clone(),

@@ -19,8 +19,9 @@ use super::yaml::{self, Node, Placed};
 const DEFAULTS: &str = include_str!("../../config/punctual.yaml");
 /// The one open section.
 pub(super) const PROPERTIES: &str = "kafka.properties.";
-/// The one list.
+/// The lists.
 pub(super) const KINDS: &str = "kinds";
+pub(super) const CALENDARS: &str = "calendars";
 /// Longest name of a property: no property of librdkafka is half as long, and YAML takes no key of a thousand characters.
 const PROPERTY_BYTES_MAX: usize = 128;
 /// A wrong key is answered with the nearest right one if they are at least this similar (Jaro-Winkler, 0 to 1).
@@ -29,7 +30,7 @@ const SIMILARITY_MIN: f64 = 0.8;
 /// A value and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Setting {
-    /// The value: text, or the list of kinds.
+    /// The value: text, or a list.
     pub(super) node: Node,
     /// Where it came from.
     pub(super) origin: Origin,
@@ -107,10 +108,11 @@ impl Layers {
         if !is_property && !self.keys.iter().any(|known| known == key) {
             return refuse(self.unknown(key));
         }
-        match (&setting.node, key == KINDS) {
+        match (&setting.node, is_list(key)) {
             (Node::Text { .. }, false) | (Node::List(_), true) => Ok(()),
             (Node::Empty, _) => refuse("has no value; write \"\" for an empty one, or remove the line".to_owned()),
-            (_, true) => refuse("is not a list; write [{number: 1, name: email}]".to_owned()),
+            (_, true) if key == KINDS => refuse("is not a list; write [{number: 1, name: email}]".to_owned()),
+            (_, true) => refuse("is not a list; write [], or see config/punctual.yaml for an entry".to_owned()),
             (Node::List(_) | Node::Map(_), false) => refuse("takes one value, not several".to_owned()),
         }
     }
@@ -123,6 +125,9 @@ impl Layers {
             return "is no setting: the list of kinds is set as a whole, as YAML or JSON, such as \
                     kinds=[{number: 1, name: email}]"
                 .to_owned();
+        }
+        if key.starts_with("calendars.") {
+            return "is no setting: the list of calendars is set as a whole, as YAML or JSON".to_owned();
         }
         match self.nearest(key) {
             Some(nearest) => format!("is no setting; did you mean `{nearest}`?"),
@@ -139,6 +144,11 @@ impl Layers {
         let nearest = self.keys().max_by(|a, b| similarity(a).total_cmp(&similarity(b)))?;
         (similarity(nearest) >= SIMILARITY_MIN).then_some(nearest)
     }
+}
+
+/// Returns whether the value of the key is a list.
+pub(super) fn is_list(key: &str) -> bool {
+    key == KINDS || key == CALENDARS
 }
 
 fn file_layer(path: &Path, text: &str) -> Result<Vec<(String, Setting)>, ConfigError> {
@@ -189,9 +199,9 @@ fn flag_layer(set: &[String]) -> Result<Vec<(String, Setting)>, ConfigError> {
     Ok(layer)
 }
 
-/// A value from outside YAML is its text, to the byte; only the list of kinds is YAML (or JSON) inside.
+/// A value from outside YAML is its text, to the byte; only a list is YAML (or JSON) inside.
 fn single(key: String, value: &str, origin: Origin) -> Result<(String, Setting), ConfigError> {
-    if key != KINDS {
+    if !is_list(&key) {
         return Ok((key, Setting { node: Node::of_text(value), origin }));
     }
     match yaml::parse(value) {

@@ -14,6 +14,7 @@ pub mod convert;
 pub mod error;
 pub mod sources;
 
+mod calendars;
 mod kinds;
 mod layers;
 mod memory;

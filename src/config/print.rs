@@ -5,9 +5,9 @@
 
 use std::fmt::Write as _;
 
-use super::layers::{KINDS, PROPERTIES, Setting};
+use super::layers::{PROPERTIES, Setting, is_list};
 use super::settings::Config;
-use super::yaml::{Node, Placed};
+use super::yaml::Node;
 use crate::log::kafka::settings;
 
 /// What stands for the value of a secret.
@@ -37,8 +37,8 @@ impl Config {
                 }
             }
             let indent = if section.is_empty() { "" } else { "  " };
-            if key == KINDS {
-                write_kinds(setting, &mut yaml);
+            if is_list(key) {
+                write_list(key, setting, &mut yaml);
             } else {
                 write_line(indent, name, key, setting, &mut yaml);
             }
@@ -66,21 +66,33 @@ fn write_line(indent: &str, name: &str, key: &str, setting: &Setting, yaml: &mut
     let _ = writeln!(yaml, "{indent}{name}: {value}  # {}", comment(setting));
 }
 
-fn write_kinds(setting: &Setting, yaml: &mut String) {
+fn write_list(key: &str, setting: &Setting, yaml: &mut String) {
     let Node::List(items) = &setting.node else {
         return;
     };
     if items.is_empty() {
-        let _ = writeln!(yaml, "{KINDS}: []  # {}", comment(setting));
+        let _ = writeln!(yaml, "{key}: []  # {}", comment(setting));
         return;
     }
-    let _ = writeln!(yaml, "{KINDS}:  # {}", comment(setting));
-    for Placed { node, .. } in items {
-        let Node::Map(fields) = node else {
-            continue;
-        };
-        let fields: Vec<_> = fields.iter().map(|(name, placed)| format!("{name}: {}", scalar(&placed.node))).collect();
-        let _ = writeln!(yaml, "  - {{{}}}", fields.join(", "));
+    let _ = writeln!(yaml, "{key}:  # {}", comment(setting));
+    for item in items {
+        let _ = writeln!(yaml, "  - {}", flow(&item.node));
+    }
+}
+
+/// Writes a node on one line; settings are not nested deeply.
+fn flow(node: &Node) -> String {
+    match node {
+        Node::Map(fields) => {
+            let fields: Vec<_> =
+                fields.iter().map(|(name, placed)| format!("{name}: {}", flow(&placed.node))).collect();
+            format!("{{{}}}", fields.join(", "))
+        }
+        Node::List(items) => {
+            let items: Vec<_> = items.iter().map(|placed| flow(&placed.node)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Node::Text { .. } | Node::Empty => scalar(node),
     }
 }
 

@@ -8,11 +8,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::calendars;
 use super::error::ConfigError;
 use super::kinds::{self, KindSetting};
 use super::layers::Layers;
 use super::memory;
 use super::sources::Sources;
+use crate::calendar::rules::Rules;
 use crate::timer::budget::Budget;
 use crate::timer::kind::{KindNumber, Registry};
 use crate::timer::limits::Limits;
@@ -43,6 +45,8 @@ pub struct Config {
     /// The kinds, in the order of the file.
     pub(super) kinds: Vec<KindSetting>,
     pub(super) registry: Registry,
+    /// The rules, with the calendars of working days.
+    pub calendar: Rules,
     pub(super) limits: Limits,
     pub(super) budget: Budget,
     /// Largest forward step of the clock that is believed at once.
@@ -151,6 +155,7 @@ impl Config {
             kafka: Kafka::read(&layers)?,
             topics: Topics::read(&layers, &kinds)?,
             registry: kinds::registry(&kinds)?,
+            calendar: calendars::read(&layers)?,
             kinds,
             limits: read_limits(&layers)?,
             budget: read_budget(&layers)?,

@@ -68,7 +68,7 @@ fn a_wrong_value_of_any_key_is_refused_with_key_value_origin_and_remedy() {
     for key in config.layers.keys().filter(|key| !texts.contains(key)) {
         let error = load("", &[&format!("{key}=-7 wrong")]).unwrap_err().to_string();
         assert!(error.starts_with(&format!("{key}: ")), "{error}");
-        assert!(error.contains("wrong") || key == "kinds", "{error}");
+        assert!(error.contains("wrong") || ["kinds", "calendars"].contains(&key), "{error}");
         assert!(error.ends_with("(from flag --set)"), "{error}");
     }
     for key in ["state_dir", "source", "kafka.group", "topics.arm"] {
@@ -81,16 +81,18 @@ fn a_wrong_value_of_any_key_is_refused_with_key_value_origin_and_remedy() {
 fn the_printed_settings_load_to_the_same() {
     let file = "kafka:\n  group: 0123456\n  properties:\n    client.rack: 'NO'\n    security.protocol: SASL_SSL\n\
                 state_dir: 'C# : {x}'\n\
-                kinds:\n  - {number: 1, name: email, fired_topic: a}\n  - {number: 2, name: b, outbox: true}\n";
+                kinds:\n  - {number: 1, name: email, fired_topic: a}\n  - {number: 2, name: b, outbox: true}\n\
+                calendars:\n  - {id: a, version: '01', first: 2026-01-01, last: 2026-12-31, weekend: [sat, sun], holidays: [2026-12-25]}\n";
     let config = load(file, &["source=line\nline # \"quoted\""]).unwrap();
     let again = load(&config.to_yaml(), &[]).unwrap();
-    for key in config.layers.keys().filter(|key| *key != "kinds") {
+    for key in config.layers.keys().filter(|key| !["kinds", "calendars"].contains(key)) {
         let text = |config: &Config| config.layers.text(key).unwrap().text.to_owned();
         assert_eq!(text(&config), text(&again), "{key}");
     }
     assert_eq!(config.kafka, again.kafka);
     assert_eq!(config.registry, again.registry);
     assert_eq!(config.topics, again.topics);
+    assert_eq!(config.calendar, again.calendar);
 }
 
 #[test]

@@ -48,6 +48,8 @@ pub(super) fn timer(id: &str, wake: i64, generation: u64) -> Timer {
         record_key: None,
         headers: Vec::new(),
         outbox: Vec::new(),
+        recurring: None,
+        resolved_with: None,
         claim: None,
     }
 }

@@ -14,13 +14,14 @@ use crate::planted::{Bug, is_on};
 use crate::position::Position;
 use crate::store::{Store, StoreError};
 use crate::time::Timestamp;
-use crate::timer::apply::{Context, apply, resolve_due};
+use crate::timer::apply::{Context, apply};
 use crate::timer::budget::Tick;
-use crate::timer::command::{Action, Command, When};
+use crate::timer::command::{Action, Command};
 use crate::timer::fire::{FireReport, FireRules, fire_due};
 use crate::timer::kind::KindNumber;
 use crate::timer::model::{DueKey, Generation};
 use crate::timer::outcome::{Answer, Effect, Mutation, Outcome, Reason, Rejection, Verdict};
+use crate::timer::schedule;
 use crate::timer::sweep;
 use crate::timer::view::View;
 use crate::wire::command::{Refused, decode};
@@ -102,6 +103,7 @@ impl<S: Store> Task<S> {
         let context = Context {
             registry: &rules.registry,
             limits: &rules.limits,
+            calendar: &*rules.calendar,
             now,
             // Brokers take any number for a timestamp; one before the epoch is none.
             recorded: record.timestamp.filter(|at| *at >= Timestamp::EPOCH),
@@ -185,6 +187,7 @@ impl<S: Store> Task<S> {
             kinds: &due,
             registry: &rules.registry,
             limits: &rules.limits,
+            calendar: &*rules.calendar,
             now,
             elapsed: *elapsed,
             attempt: &|ctx, timer| guard::attempt(&rules.handlers, ctx, timer),
@@ -305,10 +308,9 @@ fn forwarded(
     }
     let mut command = command.clone();
     if let Action::Arm(arm) = &mut command.action
-        && let When::AfterMillis(_) = arm.when
         && !is_on(Bug::ForwardedAfresh)
     {
-        arm.when = When::At(resolve_due(arm.when, context)?);
+        arm.when = schedule::independent(&arm.when, context)?;
     }
     let home = partition_of(command.action.run(), rules.partitions);
     let emission = emit::forward(record, &command, home);

@@ -94,6 +94,8 @@ fn two_timers_at_one_place_are_one_and_a_record_that_cannot_be() {
             record_key: None,
             headers: Vec::new(),
             outbox: Vec::new(),
+            recurring: None,
+            resolved_with: None,
             claim: None,
         }
     };

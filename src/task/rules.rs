@@ -2,6 +2,9 @@
 //!
 //! Owns [`Rules`], shared by all tasks of a worker. Never has a default: those are in `config/punctual.yaml`.
 
+use std::sync::Arc;
+
+use crate::calendar::Calendar;
 use crate::timer::handler::Handlers;
 use crate::timer::kind::Registry;
 use crate::timer::limits::Limits;
@@ -11,6 +14,8 @@ use crate::timer::limits::Limits;
 pub struct Rules {
     /// The kinds that this binary knows.
     pub registry: Registry,
+    /// The rules and calendars that arms are resolved with.
+    pub calendar: Arc<dyn Calendar>,
     /// The limits that arms are judged by.
     pub limits: Limits,
     /// The partition count of the changelog: identities are spread over so many.

@@ -223,7 +223,11 @@ pub const FOREIGN_RECORDS: Metric = counter(
     "Records that somebody else wrote to the changelog while a partition was owned; the owner has overwritten them.",
 );
 /// The build.
-pub const BUILD_INFO: Metric = gauge("punctual_build_info", &["version"], "Always 1; the version is in the label.");
+pub const BUILD_INFO: Metric = gauge(
+    "punctual_build_info",
+    &["version", "zone_database"],
+    "Always 1; the versions of punctual and of its time zone database are in the labels.",
+);
 
 /// All metrics, in the order of docs/operations.md.
 pub const ALL: [Metric; 31] = [

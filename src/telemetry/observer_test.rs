@@ -118,7 +118,7 @@ fn what_can_be_counted_is_there_from_the_start() {
             "punctual_fired_total{kind=\"email\"} 0",
             "punctual_rejected_total{reason=\"unreadable\"} 0",
             "punctual_transactions_total{outcome=\"unknown\"} 0",
-            "punctual_build_info{version=\"0.1.0\"} 1",
+            "punctual_build_info{version=\"0.1.0\",zone_database=\"2026f\"} 1",
         ],
     );
 }

@@ -6,6 +6,7 @@
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 use super::metrics::{ALL, BUILD_INFO, Metric, Shape};
+use crate::calendar::zone;
 
 /// Every value since the last upkeep takes memory, 8 bytes in a histogram: at 5,000 fires a second this is some hundred kilobytes.
 pub const UPKEEP_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
@@ -58,7 +59,7 @@ fn describe() {
             Shape::Histogram(_) => metrics::describe_histogram!(name, help),
         }
     }
-    metrics::gauge!(BUILD_INFO.name, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    metrics::gauge!(BUILD_INFO.name, "version" => env!("CARGO_PKG_VERSION"), "zone_database" => zone::database_version()).set(1.0);
 }
 
 /// Runs `body` with a recorder of its own instead of the process's, for tests of what records.

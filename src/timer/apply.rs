@@ -2,17 +2,19 @@
 //!
 //! Owns [`apply`]: a command and the state go in, an [`Outcome`] comes out. Never changes anything itself.
 //! Keeps: a rejected command changes nothing (INV-REJECT-1); while a timer is armed, an arm that keeps changes nothing of
-//! it (INV-ARM-1); a generation is given once (INV-GEN-1); due is resolved here, once, from the record's timestamp.
+//! it (INV-ARM-1); a generation is given once (INV-GEN-1); due is resolved once (`schedule`), from the record's timestamp.
 
-use super::command::{Action, Arm, Command, OnConflict, Reply, When};
+use super::command::{Action, Arm, Command, OnConflict, Reply};
 use super::identity::{RunKey, TimerKey};
 use super::kind::{KIND_NUMBER_MAX, Kind, KindNumber, KindRef, PastDue, Registry};
-use super::limits::{Limits, SECONDS_SUSPECTED_BELOW_MS};
+use super::limits::Limits;
 use super::model::{Claim, Generation, Located, Timer};
 use super::outcome::{Answer, Mutation, Outcome, Reason, Rejection, Verdict};
+use super::schedule::{self, Scheduled};
 use super::size::Emitted;
 use super::sweep;
 use super::view::{Lookup, View};
+use crate::calendar::Calendar;
 use crate::planted::{Bug, is_on};
 use crate::time::Timestamp;
 
@@ -23,6 +25,8 @@ pub struct Context<'a> {
     pub registry: &'a Registry,
     /// The limits.
     pub limits: &'a Limits,
+    /// The rules and calendars.
+    pub calendar: &'a dyn Calendar,
     /// The trusted time.
     pub now: Timestamp,
     /// The timestamp of the command's record, if it has one.
@@ -96,10 +100,10 @@ fn answer(reply: &Reply, run: &RunKey, timer: Option<&TimerKey>, verdict: Verdic
 }
 
 /// An arm whose kind and due are known and which is within all limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Resolved {
     kind: KindNumber,
-    due: Timestamp,
+    scheduled: Scheduled,
     armed: Timestamp,
     skip: bool,
     claim: Option<Claim>,
@@ -107,7 +111,8 @@ struct Resolved {
 
 fn resolve(arm: &Arm, context: &Context<'_>) -> Result<Resolved, Rejection> {
     let (number, kind) = resolve_kind(&arm.kind, context.registry)?;
-    let due = resolve_due(arm.when, context)?;
+    let scheduled = schedule::resolve(&arm.when, context)?;
+    let due = scheduled.due;
     let armed = context.time_of_command();
     if due.since(armed) > context.limits.horizon {
         let detail = format!(
@@ -120,9 +125,13 @@ fn resolve(arm: &Arm, context: &Context<'_>) -> Result<Resolved, Rejection> {
     let judged_at = if is_on(Bug::PastDueFromOurClock) { context.now } else { armed };
     let past_due = if due <= judged_at { kind.map_or(PastDue::Fire, |kind| kind.past_due) } else { PastDue::Fire };
     let claim = kind.and_then(|kind| kind.claim);
+    if claim.is_some() && scheduled.recurring.is_some() {
+        let detail = "the kind delivers by claim, until a disarm that would end the recurrence too; use another kind";
+        return Err(Rejection::new(Reason::InvalidSchedule, detail));
+    }
     match past_due {
-        PastDue::Fire => Ok(Resolved { kind: number, due, armed, skip: false, claim }),
-        PastDue::Skip => Ok(Resolved { kind: number, due, armed, skip: true, claim }),
+        PastDue::Fire => Ok(Resolved { kind: number, scheduled, armed, skip: false, claim }),
+        PastDue::Skip => Ok(Resolved { kind: number, scheduled, armed, skip: true, claim }),
         PastDue::Reject => {
             let detail = format!("due {due} is not after the arming at {armed}, and the kind rejects past dues");
             Err(Rejection::new(Reason::PastDue, detail))
@@ -147,47 +156,6 @@ fn resolve_kind<'a>(kind: &KindRef, registry: &'a Registry) -> Result<(KindNumbe
             let name: String = name.chars().take(64).flat_map(char::escape_debug).collect();
             let detail = format!("kind `{name}` is not known here; declare it under `kinds`, or name it by its number");
             Err(Rejection::new(Reason::UnknownKind, detail))
-        }
-    }
-}
-
-/// Resolves the due. An outage of ours neither rejects nor moves it: only the record's timestamp counts.
-///
-/// # Errors
-/// When the instant or the duration is not acceptable, or the record's timestamp is needed and missing or ahead of us.
-pub fn resolve_due(when: When, context: &Context<'_>) -> Result<Timestamp, Rejection> {
-    match when {
-        When::At(at) if at < Timestamp::EPOCH || at > Timestamp::MAX => {
-            let detail = format!("at is {} ms, outside the years 1970 to 9999", at.as_millis());
-            Err(Rejection::new(Reason::InvalidDue, detail))
-        }
-        When::At(at) if at.as_millis() < SECONDS_SUSPECTED_BELOW_MS => {
-            let detail = format!("at is {} ms since 1970, which looks like seconds; give milliseconds", at.as_millis());
-            Err(Rejection::new(Reason::DueInSeconds, detail))
-        }
-        When::At(at) => Ok(at),
-        When::AfterMillis(after) if after <= 0 => {
-            let detail = format!("after is {after} ms; give a duration above zero");
-            Err(Rejection::new(Reason::InvalidDuration, detail))
-        }
-        When::AfterMillis(after) => {
-            let recorded = context.recorded.ok_or_else(|| {
-                let detail = "after counts from the record's timestamp, and the record has none; send one, or use at";
-                Rejection::new(Reason::MissingTimestamp, detail)
-            })?;
-            if recorded.since(context.now) > context.limits.skew_max {
-                let detail = format!(
-                    "the record's timestamp {recorded} is more than {} s ahead of {}; set the producer's clock",
-                    context.limits.skew_max.as_secs(),
-                    context.now
-                );
-                return Err(Rejection::new(Reason::TimestampAhead, detail));
-            }
-            let from = if is_on(Bug::AfterFromOurClock) { context.now } else { recorded };
-            from.checked_add_millis(after).ok_or_else(|| {
-                let detail = format!("after is {after} ms, which ends beyond the year 9999");
-                Rejection::new(Reason::InvalidDuration, detail)
-            })
         }
     }
 }
@@ -233,8 +201,8 @@ fn timer_of(arm: &Arm, resolved: &Resolved, generation: Generation) -> Timer {
     Timer {
         key: arm.key.clone(),
         kind: resolved.kind,
-        due: resolved.due,
-        wake: resolved.due,
+        due: resolved.scheduled.due,
+        wake: resolved.scheduled.due,
         generation,
         attempt: 0,
         armed: resolved.armed,
@@ -242,6 +210,8 @@ fn timer_of(arm: &Arm, resolved: &Resolved, generation: Generation) -> Timer {
         record_key: arm.record_key.clone(),
         headers: arm.headers.clone(),
         outbox: arm.outbox.clone(),
+        recurring: resolved.scheduled.recurring.clone(),
+        resolved_with: resolved.scheduled.resolved_with,
         claim: resolved.claim,
     }
 }

@@ -3,6 +3,7 @@
 //! Owns the commands as values, parsed at the edge and valid by construction as far as their own fields go.
 //! Never judges a command against the state: that is `apply`.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +11,11 @@ use bytes::Bytes;
 use super::identity::{RunKey, TimerKey};
 use super::kind::KindRef;
 use super::model::{Generation, Header, OutboxRecord};
+use crate::calendar::cron::Cron;
+use crate::calendar::interval::Interval;
+use crate::calendar::local::LocalTime;
+use crate::calendar::parameters::Parameters;
+use crate::calendar::zone::Zone;
 use crate::time::Timestamp;
 
 /// A command and the context in which it arrived.
@@ -107,12 +113,52 @@ pub struct Arm {
 }
 
 /// When a timer is to fire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum When {
     /// At an instant.
     At(Timestamp),
     /// So many milliseconds after the record's timestamp; what is not positive is rejected when applied.
     AfterMillis(i64),
+    /// Again and again.
+    Recurring(Box<RecurringWish>),
+    /// At a civil time in a zone.
+    Local(LocalTime),
+    /// At the instant that a rule names, strictly after the record's timestamp.
+    Calendar {
+        /// The name of the rule.
+        rule: String,
+        /// Its parameters.
+        parameters: Parameters,
+    },
+}
+
+/// The wish for a timer that recurs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecurringWish {
+    /// By what.
+    pub rule: RuleWish,
+    /// How often it fires at most.
+    pub count: Option<NonZeroU64>,
+    /// The last instant at which it may fire.
+    pub until: Option<Timestamp>,
+    /// Occurrences are those strictly after this instant; `None` is the record's timestamp.
+    pub from: Option<Timestamp>,
+}
+
+/// By what a timer is to recur.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RuleWish {
+    /// By a cron expression.
+    Cron(Cron),
+    /// By an interval.
+    Every {
+        /// The interval.
+        interval: Interval,
+        /// Where days and months are counted.
+        zone: Zone,
+        /// Occurrence 0; `None` is the instant from which occurrences count.
+        anchor: Option<Timestamp>,
+    },
 }
 
 /// What an arm does when a timer with its identity is armed already.

@@ -8,10 +8,10 @@ use super::fire::FireRules;
 use super::handler::{Attempt, COMMANDS_MAX, Done, Event, Fired, TimerCommand};
 use super::model::{Generation, OutboxRecord, Timer};
 use super::outcome::{Effect, Expired, ExpiryReason, FiredEvent, Mutation, Outcome, Verdict};
-use super::redate;
 use super::size::Emitted;
 use super::staged::Staged;
 use super::view::Lookup;
+use super::{recurring, redate};
 use crate::planted::{Bug, is_on};
 use crate::time::Timestamp;
 
@@ -46,7 +46,7 @@ pub(super) fn conclude<V: Lookup>(
     next: Generation,
 ) -> Result<Concluded, V::Error> {
     let effects = match attempt {
-        Attempt::AsArmed => return Ok(as_armed(timer, rules)),
+        Attempt::AsArmed => return Ok(as_armed(timer, rules, next)),
         Attempt::Decided(Fired::Done(done)) => done_with(view, &timer, done, rules, next)?,
         Attempt::Decided(Fired::Reschedule { due, payload, outbox }) => {
             let dated = Timer { due, wake: due, payload, generation: next, attempt: 0, ..timer.clone() };
@@ -61,10 +61,10 @@ pub(super) fn conclude<V: Lookup>(
     }
 }
 
-/// Retires a timer that is not to fire any more.
-pub(super) fn expire(timer: Timer, reason: ExpiryReason, now: Timestamp) -> Concluded {
-    let removal = Mutation::Remove { key: timer.key.clone(), previous: timer.located() };
-    Concluded { mutations: vec![removal], expired: Some(Expired { timer, reason, at: now }), ..Concluded::default() }
+/// Retires a timer that is not to fire any more. One that recurs goes on with its next occurrence.
+pub(super) fn expire(timer: Timer, reason: ExpiryReason, now: Timestamp, next: Generation) -> Concluded {
+    let change = change_to(&timer, recurring::after_fire(&timer, now, next));
+    Concluded { mutations: vec![change], expired: Some(Expired { timer, reason, at: now }), ..Concluded::default() }
 }
 
 fn rested(timer: &Timer, now: Timestamp, rest: Rest) -> Concluded {
@@ -73,26 +73,32 @@ fn rested(timer: &Timer, now: Timestamp, rest: Rest) -> Concluded {
     Concluded { mutations: vec![put], rest: Some(rest), ..Concluded::default() }
 }
 
-fn as_armed(timer: Timer, rules: &FireRules<'_>) -> Concluded {
-    let mutations = own_change(&timer, rules.now);
+fn as_armed(timer: Timer, rules: &FireRules<'_>, next: Generation) -> Concluded {
+    let mutations = own_change(&timer, rules.now, next);
     let attempt = timer.attempt.saturating_add(1);
     let fired = FiredEvent { timer, attempt, fired: rules.now, effect: Effect::Published };
     Concluded { mutations, fired: Some(fired), ..Concluded::default() }
 }
 
-/// Returns what a fire does to the timer itself: it is gone, or held.
-fn own_change(timer: &Timer, now: Timestamp) -> Vec<Mutation> {
+/// Returns what a fire does to the timer itself: it is gone, held, or dated anew.
+fn own_change(timer: &Timer, now: Timestamp, next: Generation) -> Vec<Mutation> {
     if is_on(Bug::FiredRowKept) {
         return Vec::new();
     }
-    let change = match timer.claim {
-        None => Mutation::Remove { key: timer.key.clone(), previous: timer.located() },
-        Some(claim) => {
-            let held = Box::new(redate::after_delivery(timer, claim, now));
-            Mutation::Put { timer: held, previous: Some(timer.located()) }
-        }
+    let left = match timer.claim {
+        None => recurring::after_fire(timer, now, next),
+        Some(claim) => Some(redate::after_delivery(timer, claim, now)),
     };
-    vec![change]
+    vec![change_to(timer, left)]
+}
+
+/// Returns the change from a timer to what is left of it.
+fn change_to(timer: &Timer, left: Option<Timer>) -> Mutation {
+    let previous = timer.located();
+    match left {
+        Some(left) => Mutation::Put { timer: Box::new(left), previous: Some(previous) },
+        None => Mutation::Remove { key: timer.key.clone(), previous },
+    }
 }
 
 type Effects = Result<Concluded, Rest>;
@@ -119,10 +125,11 @@ fn done_with<V: Lookup>(
     if !done.commands.is_empty() {
         staged.index();
     }
-    for mutation in own_change(timer, rules.now) {
+    let mut next = next;
+    for mutation in own_change(timer, rules.now, next) {
+        next = mutation.generation_behind(next);
         staged.push(mutation);
     }
-    let mut next = next;
     for command in &done.commands {
         match take_command(&staged, command, rules, next)? {
             Ok(mutations) => {
@@ -158,6 +165,7 @@ fn take_command<V: Lookup>(
             let context = Context {
                 registry: rules.registry,
                 limits: rules.limits,
+                calendar: rules.calendar,
                 now: rules.now,
                 recorded: Some(rules.now),
                 next_generation: next,

@@ -30,6 +30,7 @@ use super::outcome::{Effect, ExpiryReason, Mutation, Outcome};
 use super::staged::Staged;
 use super::sweep;
 use super::view::{DueRow, Lookup, View};
+use crate::calendar::Calendar;
 use crate::planted::{Bug, is_on};
 use crate::time::Timestamp;
 
@@ -49,6 +50,8 @@ pub struct FireRules<'a> {
     pub registry: &'a Registry,
     /// The limits of what handlers return.
     pub limits: &'a Limits,
+    /// The rules and calendars of the arms that handlers return.
+    pub calendar: &'a dyn Calendar,
     /// The tick's time.
     pub now: Timestamp,
     /// Tells how long the tick has lasted.
@@ -299,9 +302,11 @@ impl<V: View> Pass<'_, V> {
         // An attempt that fails has used its kind's share as well.
         tick.charge_fire(timer.kind, emitted_bytes(&timer));
         let kind = self.rules.registry.get(timer.kind);
-        let timer = Timer { claim: timer.claim.or_else(|| kind.and_then(|kind| kind.claim)), ..timer };
+        // A timer that recurs was armed before its kind delivered by claim.
+        let claim = timer.claim.or_else(|| kind.and_then(|kind| kind.claim)).filter(|_| timer.recurring.is_none());
+        let timer = Timer { claim, ..timer };
         let concluded = if let Some(reason) = expiry(&timer, kind, now) {
-            expire(timer, reason, now)
+            expire(timer, reason, now, self.next)
         } else {
             let attempt = timer.attempt.saturating_add(1);
             let tried = (self.rules.attempt)(&FireContext { now, attempt }, &timer);

@@ -22,7 +22,9 @@ pub mod kind;
 pub mod limits;
 pub mod model;
 pub mod outcome;
+pub mod recurring;
 pub mod redate;
+pub mod schedule;
 pub mod sweep;
 pub mod view;
 

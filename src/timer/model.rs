@@ -10,6 +10,8 @@ use bytes::Bytes;
 use super::command::Reply;
 use super::identity::TimerKey;
 use super::kind::KindNumber;
+use super::recurring::Recurring;
+use crate::calendar::digest::Digest;
 use crate::time::Timestamp;
 
 /// The version of a timer id: from a counter of the partition that never falls, so no two timers of a partition share one.
@@ -70,6 +72,10 @@ pub struct Timer {
     pub outbox: Vec<OutboxRecord>,
     /// How it is delivered until it is disarmed; `None` is once.
     pub claim: Option<Claim>,
+    /// How it recurs; `None` fires once.
+    pub recurring: Option<Box<Recurring>>,
+    /// The digest of what its due was resolved with; `None` if that was nothing but its own command.
+    pub resolved_with: Option<Digest>,
 }
 
 /// Delivery by claim: a timer that has fired is held by a lease, and fires again when that runs out.

@@ -243,11 +243,19 @@ pub enum Reason {
     ForwardLoop = 16,
     /// Too many commands wait for the same run to be disarmed.
     Busy = 17,
+    /// A zone, a civil time, a cron expression or an interval is not one, or it never fires.
+    InvalidSchedule = 18,
+    /// No rule has this name.
+    UnknownRule = 19,
+    /// Parameters of a rule are missing, or are not what it needs.
+    InvalidParameters = 20,
+    /// The instant of a rule is beyond what can be computed, or beyond the dates that its calendar covers.
+    OutOfRange = 21,
 }
 
 impl Reason {
     /// All reasons, in order of their numbers.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 21] = [
         Self::Unreadable,
         Self::InvalidIdentity,
         Self::UnknownKind,
@@ -265,6 +273,10 @@ impl Reason {
         Self::NoOutbox,
         Self::ForwardLoop,
         Self::Busy,
+        Self::InvalidSchedule,
+        Self::UnknownRule,
+        Self::InvalidParameters,
+        Self::OutOfRange,
     ];
 
     /// Returns the name used in headers, JSON and metrics.
@@ -287,6 +299,10 @@ impl Reason {
             Self::NoOutbox => "no_outbox",
             Self::ForwardLoop => "forward_loop",
             Self::Busy => "busy",
+            Self::InvalidSchedule => "invalid_schedule",
+            Self::UnknownRule => "unknown_rule",
+            Self::InvalidParameters => "invalid_parameters",
+            Self::OutOfRange => "out_of_range",
         }
     }
 }

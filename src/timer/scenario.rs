@@ -21,6 +21,7 @@ use super::model::{Claim, DueKey, Generation, Located, RunState, Timer};
 use super::outcome::{Effect, Mutation, Outcome, Verdict};
 use super::sweep;
 use super::view::{DueRow, Lookup, View};
+use crate::calendar::rules::Rules;
 use crate::time::Timestamp;
 
 /// 2026-12-01T00:00:00Z: the zero of the scenarios, in milliseconds.
@@ -132,6 +133,7 @@ pub(super) struct World {
     pub(super) budget: Budget,
     pub(super) trace: String,
     pub(super) next_generation: u64,
+    pub(super) calendar: Rules,
     pub(super) handlers: Handlers,
     pub(super) looks: Looks,
     kinds: Registry,
@@ -160,6 +162,7 @@ impl World {
             budget: Budget::default(),
             trace: String::new(),
             next_generation: 1,
+            calendar: Rules::default(),
             handlers: Handlers::new(),
             looks: Looks::new(),
             kinds: kinds.unwrap(),
@@ -173,6 +176,7 @@ impl World {
         let context = Context {
             registry: &self.kinds,
             limits: &self.limits,
+            calendar: &self.calendar,
             now,
             recorded,
             next_generation: Generation(self.next_generation),
@@ -216,6 +220,7 @@ impl World {
             kinds,
             registry: &self.kinds,
             limits: &self.limits,
+            calendar: &self.calendar,
             now,
             elapsed,
             attempt: &|ctx, timer| self.handlers.attempt(ctx, timer),

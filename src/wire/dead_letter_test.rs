@@ -139,6 +139,8 @@ fn the_letter_of_an_expired_timer_says_how_often_it_was_delivered() {
         headers: vec![header("x", Some(Bytes::from_static(b"own")))],
         outbox: Vec::new(),
         claim: Some(Claim { lease: Duration::from_mins(5), attempts_max: Some(2) }),
+        recurring: None,
+        resolved_with: None,
     };
     let identity = vec![header("punctual-attempt", Some(Bytes::from_static(b"2")))];
     let timer = Expired { timer, reason: ExpiryReason::AttemptsExhausted, at: instant("2026-12-01T09:10:00Z") };

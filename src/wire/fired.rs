@@ -39,6 +39,8 @@ pub const DUE: &str = "punctual-due";
 pub const ARMED: &str = "punctual-armed";
 /// When the timer fired, as RFC 3339 with milliseconds.
 pub const FIRED: &str = "punctual-fired";
+/// Of a timer that recurs: how often it has fired, this time included, in decimal.
+pub const OCCURRENCE: &str = "punctual-occurrence";
 
 /// Returns the key of the fired record: the arm's own, else `tenant/run`.
 pub fn key(timer: &Timer) -> Bytes {
@@ -53,7 +55,7 @@ pub fn headers(event: &FiredEvent, kind_name: &str, source: &str) -> Vec<Header>
     let timer = &event.timer;
     let subject = timer.key.to_string();
     let fired = Bytes::from(event.fired.to_string());
-    let mut headers = Vec::with_capacity(15 + timer.headers.len());
+    let mut headers = Vec::with_capacity(16 + timer.headers.len());
     let mut push = |key: &str, value: Bytes| headers.push(Header { key: key.to_owned(), value: Some(value) });
     push(CE_SPECVERSION, Bytes::from_static(b"1.0"));
     push(CE_ID, Bytes::from(format!("{subject}/{}", timer.generation.0)));
@@ -70,6 +72,9 @@ pub fn headers(event: &FiredEvent, kind_name: &str, source: &str) -> Vec<Header>
     push(DUE, Bytes::from(timer.due.to_string()));
     push(ARMED, Bytes::from(timer.armed.to_string()));
     push(FIRED, fired);
+    if let Some(recurring) = &timer.recurring {
+        push(OCCURRENCE, Bytes::from(recurring.fired.saturating_add(1).to_string()));
+    }
     headers.extend(timer.headers.iter().cloned());
     headers
 }

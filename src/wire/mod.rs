@@ -26,6 +26,7 @@ pub mod state;
 mod json;
 mod proto;
 mod record;
+mod recurrence;
 #[cfg(test)]
 pub(crate) mod strategy;
 

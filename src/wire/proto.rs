@@ -4,5 +4,6 @@
 
 #![expect(unreachable_pub, reason = "generated code")]
 #![expect(clippy::pedantic, reason = "generated code")]
+#![expect(clippy::large_enum_variant, reason = "generated code")]
 
 include!(concat!(env!("OUT_DIR"), "/punctual.v1.rs"));

@@ -12,7 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use prost::Message;
 
-use super::{DecodeError, proto, record};
+use super::{DecodeError, proto, record, recurrence};
+use crate::calendar::digest::{DIGEST_BYTES, Digest};
 use crate::position::{Partition, Position};
 use crate::time::Timestamp;
 use crate::timer::command::{Encoding, Reply};
@@ -24,8 +25,8 @@ use crate::timer::model::{Claim, Generation, RunState, Seal, Sweep, SweepReply, 
 const READER: u32 = 2;
 /// The version that every record needs.
 const READER_MIN: u32 = 1;
-/// The version that a timer with delivery by claim needs.
-const READER_OF_CLAIMS: u32 = 2;
+/// The version that a timer needs that recurs or is delivered by claim.
+const READER_OF_REPEATED: u32 = 2;
 
 /// What a partition knows of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub struct Barrier {
 pub fn encode_timer(timer: &Timer) -> Bytes {
     assert!(timer.wake >= timer.due, "INV-STATE-1: a timer is not looked at before its due");
     let message = proto::TimerState {
-        reader_min: if timer.claim.is_some() { READER_OF_CLAIMS } else { READER_MIN },
+        reader_min: if timer.claim.is_some() || timer.recurring.is_some() { READER_OF_REPEATED } else { READER_MIN },
         tenant: timer.key.run.tenant.as_str().to_owned(),
         run: timer.key.run.run.as_str().to_owned(),
         timer_id: timer.key.id.as_str().to_owned(),
@@ -68,6 +69,8 @@ pub fn encode_timer(timer: &Timer) -> Bytes {
         key: timer.record_key.clone(),
         headers: record::headers_to_proto(&timer.headers),
         outbox: record::outbox_to_proto(&timer.outbox),
+        recurrence: timer.recurring.as_deref().map(recurrence::to_proto),
+        resolved_with: timer.resolved_with.map(|digest| Bytes::copy_from_slice(digest.as_bytes())),
         claim: timer.claim.map(claim_to_proto),
     };
     Bytes::from(message.encode_to_vec())
@@ -89,6 +92,8 @@ pub fn decode_timer(bytes: &[u8]) -> Result<Timer, DecodeError> {
     if wake < due {
         return Err(malformed(format!("its wake {wake} is before its due {due}")));
     }
+    let recurring = message.recurrence.map(recurrence::from_proto).transpose().map_err(malformed)?;
+    let resolved_with = message.resolved_with.map(|bytes| read_digest(&bytes)).transpose().map_err(malformed)?;
     let claim = message.claim.map(|claim| read_claim(claim, message.attempt)).transpose().map_err(malformed)?;
     Ok(Timer {
         key,
@@ -103,7 +108,14 @@ pub fn decode_timer(bytes: &[u8]) -> Result<Timer, DecodeError> {
         headers: record::headers_from_proto(message.headers),
         outbox: record::outbox_from_proto(message.outbox),
         claim,
+        recurring: recurring.map(Box::new),
+        resolved_with,
     })
+}
+
+fn read_digest(bytes: &[u8]) -> Result<Digest, String> {
+    let read = <[u8; DIGEST_BYTES]>::try_from(bytes).map(Digest::from_bytes);
+    read.map_err(|_| format!("its digest has {} bytes instead of {DIGEST_BYTES}", bytes.len()))
 }
 
 fn claim_to_proto(claim: Claim) -> proto::Claim {
@@ -287,7 +299,7 @@ fn generation(number: u64, max: Generation) -> Result<Generation, String> {
     }
 }
 
-fn instant(field: &str, millis: i64) -> Result<Timestamp, String> {
+pub(super) fn instant(field: &str, millis: i64) -> Result<Timestamp, String> {
     let instant = Timestamp::from_millis(millis);
     if (Timestamp::EPOCH..=Timestamp::MAX).contains(&instant) {
         Ok(instant)

@@ -1,13 +1,20 @@
 //! Stored records, byte by byte, there and back, and across releases.
 
 use std::fmt::Debug;
+use std::num::NonZeroU64;
 
 use expect_test::{Expect, expect};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 use super::*;
+use crate::calendar::cron::Cron;
+use crate::calendar::every::Every;
+use crate::calendar::interval::Interval;
+use crate::calendar::recurrence::{Recurrence, Rule};
+use crate::calendar::zone::Zone;
 use crate::timer::model::{Header, OutboxRecord};
+use crate::timer::recurring::Recurring;
 use crate::wire::strategy;
 
 fn timer() -> Timer {
@@ -25,6 +32,8 @@ fn timer() -> Timer {
         record_key: Some(Bytes::new()),
         headers: vec![header(Some(b"a")), header(Some(b"\xff")), header(Some(b"")), header(None)],
         outbox: vec![OutboxRecord { key: None, value: Some(Bytes::from_static(b"v")), headers: vec![header(None)] }],
+        recurring: None,
+        resolved_with: None,
         claim: None,
     }
 }
@@ -154,6 +163,99 @@ fn a_record_of_a_newer_release_is_recognised() {
     check(decode_run(&newer.encode_to_vec()).unwrap_err());
     check(Meta::decode(&newer.encode_to_vec()).unwrap_err());
     check(Barrier::decode(&newer.encode_to_vec()).unwrap_err());
+}
+
+/// An older release, which knows reader version 1, keeps a timer that recurs as it is: fired once, as a plain one, it would be
+/// gone.
+#[test]
+fn only_a_timer_that_recurs_needs_a_newer_reader() {
+    let reader_min = |timer: &Timer| proto::TimerState::decode(encode_timer(timer)).unwrap().reader_min;
+    assert_eq!(reader_min(&timer()), 1);
+    assert_eq!(reader_min(&recurring_timer()), 2);
+    // What the digest says is only reported, so a release that loses it does no harm.
+    assert_eq!(reader_min(&Timer { resolved_with: Some(Digest::from_bytes([7; 32])), ..timer() }), 1);
+}
+
+fn recurring_timer() -> Timer {
+    let cron = Cron::parse("0 9 * * MON-FRI", Zone::get("Europe/Berlin").unwrap()).unwrap();
+    let recurrence = Recurrence {
+        rule: Rule::Cron(Box::new(cron)),
+        count: NonZeroU64::new(10),
+        until: Some(Timestamp::from_millis(1_900_000_000_000)),
+    };
+    let recurring = Some(Box::new(Recurring { recurrence, fired: 3 }));
+    Timer { recurring, resolved_with: Some(Digest::from_bytes([7; 32])), headers: vec![], outbox: vec![], ..timer() }
+}
+
+fn interval_timer() -> Timer {
+    let interval = Interval::parse("P1M").unwrap();
+    let anchor = Timestamp::from_millis(1_800_000_000_000);
+    let rule = Rule::Every(Every { interval, anchor, zone: Zone::utc() });
+    let recurring = Recurring { recurrence: Recurrence { rule, count: None, until: None }, fired: 0 };
+    Timer { recurring: Some(Box::new(recurring)), ..recurring_timer() }
+}
+
+#[test]
+fn golden_bytes_of_recurrence() {
+    let check = |timer: Timer, expected: Expect| {
+        let bytes = encode_timer(&timer);
+        expected.assert_eq(&format!("{bytes:?}"));
+        assert_eq!(decode_timer(&bytes), Ok(timer));
+    };
+    check(
+        recurring_timer(),
+        expect![[
+            r#"b"\x08\x02\x12\x04acme\x1a\x08order-42\"\x08reminder(\x010\xfa\xa6\xd4\x86\xa348\x82\xce\xd4\x86\xa34@\x07H\x01P\x80\xd0\x9f\xa3\x994Z\x04textb\0\xa2\x01+\n\x0f0 9 * * MON-FRI\x1a\rEurope/Berlin(\n0\x80\xf0\xcc\x86\xa678\x03\xaa\x01 \x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07""#
+        ]],
+    );
+    check(
+        interval_timer(),
+        expect![[
+            r#"b"\x08\x02\x12\x04acme\x1a\x08order-42\"\x08reminder(\x010\xfa\xa6\xd4\x86\xa348\x82\xce\xd4\x86\xa34@\x07H\x01P\x80\xd0\x9f\xa3\x994Z\x04textb\0\xa2\x01\x11\x12\x03P1M\x1a\x03UTC \x80\xa0\xf1\xc2\xb14\xaa\x01 \x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07""#
+        ]],
+    );
+}
+
+#[test]
+fn a_recurrence_that_contradicts_itself_is_an_error() {
+    let check = |change: fn(&mut proto::Recurrence), expected: Expect| {
+        let mut message = proto::TimerState::decode(encode_timer(&recurring_timer())).unwrap();
+        change(message.recurrence.as_mut().unwrap());
+        expected.assert_eq(&decode_timer(&message.encode_to_vec()).unwrap_err().to_string());
+    };
+    check(
+        |recurrence| recurrence.rule = None,
+        expect!["timer cannot be decoded: its recurrence has no rule, or not the anchor that goes with it"],
+    );
+    check(
+        |recurrence| recurrence.anchor_ms = Some(1),
+        expect!["timer cannot be decoded: its recurrence has no rule, or not the anchor that goes with it"],
+    );
+    check(
+        |recurrence| recurrence.zone = "Europe/Berlim".to_owned(),
+        expect![
+            "timer cannot be decoded: zone `Europe/Berlim` is not in the time zone database 2026f; use an IANA name such as Europe/Berlin"
+        ],
+    );
+    check(|recurrence| recurrence.count = Some(0), expect!["timer cannot be decoded: it recurs 0 times"]);
+    check(
+        |recurrence| recurrence.fired = 10,
+        expect!["timer cannot be decoded: it has fired 10 times, as often as it may"],
+    );
+    check(
+        |recurrence| recurrence.until_ms = Some(-1),
+        expect!["timer cannot be decoded: its until is -1 ms, outside the years 1970 to 9999"],
+    );
+    check(
+        |recurrence| recurrence.rule = Some(proto::recurrence::Rule::Cron("0 9 * *".to_owned())),
+        expect![
+            "timer cannot be decoded: `0 9 * *` is not a usable cron expression: it has 4 fields instead of five, or six with seconds first; write minute, hour, day of month, month and day of week, such as `30 8 * * 1-5`"
+        ],
+    );
+    let mut message = proto::TimerState::decode(encode_timer(&recurring_timer())).unwrap();
+    message.resolved_with = Some(Bytes::from_static(b"short"));
+    expect!["timer cannot be decoded: its digest has 5 bytes instead of 32"]
+        .assert_eq(&decode_timer(&message.encode_to_vec()).unwrap_err().to_string());
 }
 
 /// New-reads-old and old-reads-new: an added field that may be lost is passed over.

@@ -2,18 +2,28 @@
 //!
 //! Owns the generators only. Keeps: every value is one that the product could meet.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use bytes::Bytes;
-use proptest::collection::vec;
+use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 
+use crate::calendar::cron::Cron;
+use crate::calendar::digest::Digest;
+use crate::calendar::every::Every;
+use crate::calendar::interval::Interval;
+use crate::calendar::local::LocalTime;
+use crate::calendar::parameters::{Parameter, Parameters};
+use crate::calendar::recurrence::{Recurrence, Rule};
+use crate::calendar::zone::{Disambiguation, Zone};
 use crate::time::Timestamp;
-use crate::timer::command::{Action, Arm, Command, Encoding, OnConflict, Reply, When};
+use crate::timer::command::{Action, Arm, Command, Encoding, OnConflict, RecurringWish, Reply, RuleWish, When};
 use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::{KindNumber, KindRef};
 use crate::timer::model::{Claim, Generation, Header, OutboxRecord, RunState, Seal, Sweep, SweepReply, Timer};
+use crate::timer::recurring::Recurring;
 
 /// Up to `len` bytes, text as often as not.
 pub(crate) fn bytes(len: usize) -> impl Strategy<Value = Bytes> {
@@ -55,9 +65,70 @@ pub(crate) fn reply() -> impl Strategy<Value = Reply> {
     (".{1,24}", encoding()).prop_map(|(correlation_id, encoding)| Reply { correlation_id, encoding })
 }
 
+fn zone() -> impl Strategy<Value = Zone> {
+    prop::sample::select(vec!["UTC", "Europe/Berlin", "America/Havana", "Pacific/Apia"])
+        .prop_map(|name| Zone::get(name).unwrap())
+}
+
+fn interval() -> impl Strategy<Value = Interval> {
+    (0_i64..500, 0_i64..2_000, 1_000_i64..10_000_000_000)
+        .prop_map(|(months, days, millis)| Interval::new(months, days, millis).unwrap())
+}
+
+fn cron() -> impl Strategy<Value = Cron> {
+    let texts = prop::sample::select(vec!["0 9 * * MON-FRI", "*/5 * * * * *", "@daily", "30 2 29 2 *"]);
+    (texts, zone()).prop_map(|(text, zone)| Cron::parse(text, zone).unwrap())
+}
+
+fn bounds() -> impl Strategy<Value = (Option<NonZeroU64>, Option<Timestamp>)> {
+    (option::of(any::<u64>().prop_map(|count| NonZeroU64::new(count.max(1)).unwrap())), option::of(timestamp()))
+}
+
+fn parameter() -> impl Strategy<Value = Parameter> {
+    prop_oneof![
+        any::<i64>().prop_map(Parameter::Integer),
+        ".{0,16}".prop_map(Parameter::Text),
+        prop::sample::select(vec!["1.5", "true", "18446744073709551615"])
+            .prop_map(|text| Parameter::Other(text.to_owned())),
+    ]
+}
+
+fn when() -> impl Strategy<Value = When> {
+    let every = (interval(), zone(), option::of(timestamp())).prop_map(|(interval, zone, anchor)| RuleWish::Every {
+        interval,
+        zone,
+        anchor,
+    });
+    let rule = prop_oneof![cron().prop_map(RuleWish::Cron), every];
+    let recurring = (rule, bounds(), option::of(timestamp()))
+        .prop_map(|(rule, (count, until), from)| When::Recurring(Box::new(RecurringWish { rule, count, until, from })));
+    let local = (timestamp(), zone(), prop::sample::select(Disambiguation::ALL.to_vec())).prop_map(
+        |(at, zone, disambiguation)| {
+            let civil = Zone::utc().civil(at).unwrap_or_default();
+            When::Local(LocalTime { civil, zone, disambiguation })
+        },
+    );
+    let parameters = btree_map(".{0,8}", parameter(), 0..4).prop_map(Parameters);
+    let calendar = (".{0,16}", parameters).prop_map(|(rule, parameters)| When::Calendar { rule, parameters });
+    prop_oneof![timestamp().prop_map(When::At), any::<i64>().prop_map(When::AfterMillis), recurring, local, calendar,]
+}
+
+fn recurring() -> impl Strategy<Value = Recurring> {
+    let every = (interval(), zone(), timestamp()).prop_map(|(interval, zone, anchor)| Every { interval, anchor, zone });
+    let rule = prop_oneof![cron().prop_map(|cron| Rule::Cron(Box::new(cron))), every.prop_map(Rule::Every)];
+    (rule, bounds(), any::<u64>()).prop_map(|(rule, (count, until), fired)| {
+        let fired = count.map_or(fired, |count| fired % count);
+        Recurring { recurrence: Recurrence { rule, count, until }, fired }
+    })
+}
+
+fn digest() -> impl Strategy<Value = Digest> {
+    any::<[u8; 32]>().prop_map(Digest::from_bytes)
+}
+
 fn arm() -> impl Strategy<Value = Arm> {
     let kind = prop_oneof![kind_number().prop_map(KindRef::Number), "[A-Za-z0-9._-]{1,64}".prop_map(KindRef::Name)];
-    let when = prop_oneof![timestamp().prop_map(When::At), any::<i64>().prop_map(When::AfterMillis)];
+    let when = when();
     let on_conflict = prop_oneof![Just(OnConflict::Keep), Just(OnConflict::Replace)];
     let carried = (option::of(bytes(32)), option::of(bytes(16)), headers(), outbox());
     (timer_key(), kind, when, on_conflict, carried).prop_map(
@@ -99,8 +170,15 @@ pub(crate) fn timer() -> impl Strategy<Value = Timer> {
     let carried = (option::of(bytes(32)), option::of(bytes(16)), headers(), outbox());
     let claim = (1..=i64::MAX.unsigned_abs(), option::of(1..=u32::MAX))
         .prop_map(|(lease, attempts_max)| Claim { lease: Duration::from_millis(lease), attempts_max });
-    (timer_key(), times, numbers, carried, option::of(claim)).prop_map(
-        |(key, (one, other, armed), (kind, generation, attempt), (payload, record_key, headers, outbox), claim)| {
+    let repeated = (option::of(claim), option::of(recurring().prop_map(Box::new)), option::of(digest()));
+    (timer_key(), times, numbers, carried, repeated).prop_map(
+        |(
+            key,
+            (one, other, armed),
+            (kind, generation, attempt),
+            (payload, record_key, headers, outbox),
+            (claim, recurring, resolved_with),
+        )| {
             Timer {
                 key,
                 kind,
@@ -114,6 +192,8 @@ pub(crate) fn timer() -> impl Strategy<Value = Timer> {
                 headers,
                 outbox,
                 claim,
+                recurring,
+                resolved_with,
             }
         },
     )

@@ -147,6 +147,8 @@ fn record_of_a_later_release(broker: &Broker) -> ChangelogRecord {
         headers: Vec::new(),
         outbox: Vec::new(),
         claim: None,
+        recurring: None,
+        resolved_with: None,
     };
     let mut value = encode_timer(&timer).to_vec();
     assert_eq!(value[..2], [0x08, 1], "the reader version comes first");

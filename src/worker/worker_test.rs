@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use super::Worker;
 use super::fake_log::{Broker, End, FakeLog, Hands};
 use super::observer::{Holdings, Observer, TaskState, TickReport, TransactionEnd};
 use super::settings::Settings;
+use crate::calendar;
 use crate::log::{Destination, LogEvent};
 use crate::position::Partition;
 use crate::store::memory::MemoryStore;
@@ -166,6 +168,7 @@ pub(super) fn settings() -> Settings {
     Settings {
         rules: Rules {
             registry: Registry::new([kind(1, "email"), kind(2, "sms")]).unwrap(),
+            calendar: Arc::new(calendar::rules::Rules::default()),
             limits: Limits::default(),
             partitions: 1,
             arm_topic: "timers.arm".to_owned(),

@@ -30,6 +30,8 @@ fn timer(kind: u32, payload: &'static [u8]) -> Timer {
         headers: Vec::new(),
         outbox: Vec::new(),
         claim: None,
+        recurring: None,
+        resolved_with: None,
     }
 }
 

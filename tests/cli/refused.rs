@@ -62,35 +62,35 @@ fn flags_that_exclude_or_need_each_other_are_refused() {
         &arm(&[]),
         2,
         &expect![[r#"
-        error: the following required arguments were not provided:
-          <--at <INSTANT>|--after <DURATION>>
+            error: the following required arguments were not provided:
+              <--at <INSTANT>|--after <DURATION>|--cron <EXPRESSION>|--every <INTERVAL>|--local <TIME>|--calendar <RULE>>
 
-        Usage: punctual arm --kind <KIND> <--at <INSTANT>|--after <DURATION>> <RUN> <TIMER_ID>
+            Usage: punctual arm [OPTIONS] --kind <KIND> <WHEN> <RUN> <TIMER_ID>
 
-        For more information, try '--help'.
-    "#]],
+            For more information, try '--help'.
+        "#]],
     );
     check_refused(
         &arm(&["--at", "2026-12-01T09:00:00Z", "--after", "PT1S"]),
         2,
         &expect![[r#"
-        error: the argument '--at <INSTANT>' cannot be used with '--after <DURATION>'
+            error: the argument '--at <INSTANT>' cannot be used with '--after <DURATION>'
 
-        Usage: punctual arm --kind <KIND> <--at <INSTANT>|--after <DURATION>> <RUN> <TIMER_ID>
+            Usage: punctual arm [OPTIONS] --kind <KIND> <WHEN> <RUN> <TIMER_ID>
 
-        For more information, try '--help'.
-    "#]],
+            For more information, try '--help'.
+        "#]],
     );
     check_refused(
         &arm(&["--after", "PT1S", "--payload", "x", "--payload-base64", "eA=="]),
         2,
         &expect![[r#"
-        error: the argument '--payload <TEXT>' cannot be used with '--payload-base64 <BASE64>'
+            error: the argument '--payload <TEXT>' cannot be used with '--payload-base64 <BASE64>'
 
-        Usage: punctual arm --kind <KIND> --payload <TEXT> <--at <INSTANT>|--after <DURATION>> <RUN> <TIMER_ID>
+            Usage: punctual arm [OPTIONS] --kind <KIND> <WHEN> <RUN> <TIMER_ID>
 
-        For more information, try '--help'.
-    "#]],
+            For more information, try '--help'.
+        "#]],
     );
 }
 
@@ -211,14 +211,14 @@ fn a_time_to_wait_stands_behind_an_equals_sign() {
         &["arm", "--wait", "5s", "r", "t", "--kind", "1", "--after", "PT1S"],
         2,
         &expect![[r#"
-        error: unexpected argument 't' found
+            error: unexpected argument 't' found
 
-          tip: write --wait=5s
+              tip: write --wait=5s
 
-        Usage: punctual arm [OPTIONS] --kind <KIND> <--at <INSTANT>|--after <DURATION>> <RUN> <TIMER_ID>
+            Usage: punctual arm [OPTIONS] --kind <KIND> <WHEN> <RUN> <TIMER_ID>
 
-        For more information, try '--help'.
-    "#]],
+            For more information, try '--help'.
+        "#]],
     );
 }
 

@@ -14,9 +14,9 @@ mod commands;
 mod mangled;
 mod rows;
 mod settings;
-/// The generators of the unit tests: they name `crate::time` and `crate::timer`, which the imports below put here.
+/// The generators of the unit tests: they name `crate::calendar`, `crate::time` and `crate::timer`, which the imports below put here.
 #[path = "../../src/wire/strategy.rs"]
 mod strategy;
 mod trial;
 
-use punctual::{time, timer};
+use punctual::{calendar, time, timer};

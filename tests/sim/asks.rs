@@ -63,6 +63,9 @@ fn id(sim: &Sim) -> String {
 }
 
 fn when(sim: &Sim) -> WhenAsk {
+    if sim.draw("recurrence", |rng| rng.u32(0..8)) == 0 {
+        return sim.draw("recurrence", |rng| WhenAsk::Every { interval: rng.i64(1_000..4_000), count: rng.u64(1..5) });
+    }
     // Far enough for a clock that is wrong to show.
     let far = if sim.plan.has(Fault::ClockStep) { 60_000 } else { sim.plan.reach };
     let after = sim.draw("asks", |rng| match rng.u32(0..10) {

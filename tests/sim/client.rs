@@ -5,13 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use bytes::Bytes;
+use punctual::calendar::interval::Interval;
+use punctual::calendar::zone::Zone;
 use punctual::log::Destination;
 use punctual::position::Partition;
 use punctual::time::Timestamp;
-use punctual::timer::command::{Action, Arm, Command, Encoding, OnConflict, Reply, When};
+use punctual::timer::command::{Action, Arm, Command, Encoding, OnConflict, RecurringWish, Reply, RuleWish, When};
 use punctual::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use punctual::timer::kind::KindRef;
 use punctual::timer::model::{Generation, Header, OutboxRecord};
@@ -41,6 +44,11 @@ pub(crate) enum WhenAsk {
     /// At an instant, in milliseconds since 1970.
     At(i64),
     After(i64),
+    /// Each interval from the arming on, so often.
+    Every {
+        interval: i64,
+        count: u64,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -107,6 +115,7 @@ impl Spec {
                 when: match arm.when {
                     WhenAsk::At(at) => When::At(Timestamp::from_millis(at)),
                     WhenAsk::After(after) => When::AfterMillis(after),
+                    WhenAsk::Every { interval, count } => every(interval, count),
                 },
                 on_conflict: if arm.is_replacing { OnConflict::Replace } else { OnConflict::Keep },
                 payload: arm.payload.clone(),
@@ -125,6 +134,12 @@ impl Spec {
         };
         Some(wire::command::encode(&Command { reply, action }, encoding))
     }
+}
+
+fn every(interval: i64, count: u64) -> When {
+    let interval = Interval::new(0, 0, interval).expect("valid");
+    let rule = RuleWish::Every { interval, zone: Zone::utc(), anchor: None };
+    When::Recurring(Box::new(RecurringWish { rule, count: NonZeroU64::new(count), until: None, from: None }))
 }
 
 /// A client's open transaction.
@@ -258,6 +273,7 @@ fn shown(spec: &Spec) -> String {
             let when = match arm.when {
                 WhenAsk::At(at) => format!("at {}", at - EPOCH),
                 WhenAsk::After(after) => format!("after {after}"),
+                WhenAsk::Every { interval, count } => format!("every {interval}, {count} times"),
             };
             write!(text, "arm {} {:?} {when} replace: {}", arm.id, arm.kind, arm.is_replacing)
         }

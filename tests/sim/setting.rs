@@ -3,8 +3,10 @@
 //! Owns the table of kinds. Never depends on more than the plan.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::calendar;
 use punctual::log::Destination;
 use punctual::task::rules::Rules;
 use punctual::timer::budget::Budget;
@@ -146,6 +148,7 @@ pub(crate) fn worker_settings(plan: &Plan, instance: &str, is_old: bool) -> Sett
     Settings {
         rules: Rules {
             registry: Registry::new(kinds).expect("the table is valid"),
+            calendar: Arc::new(calendar::rules::Rules::default()),
             limits: Limits {
                 horizon: Duration::from_hours(24 * HORIZON_DAYS),
                 skew_max: millis(SKEW_MAX),

@@ -5,9 +5,8 @@
 
 use std::time::Duration;
 
-use super::Glimpse;
-use crate::time::Timestamp;
-use crate::timer::command::{Action, Arm, Command, Encoding, OnConflict, Reply, When};
+use super::{Glimpse, when};
+use crate::timer::command::{Action, Arm, Command, Encoding, OnConflict, Reply};
 use crate::timer::identity::{DEFAULT_TENANT, IdentityError, Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::{KindNumber, KindRef};
 use crate::timer::model::Generation;
@@ -77,13 +76,13 @@ fn arm_from_proto(run: RunKey, arm: proto::Arm) -> Result<Arm, Rejection> {
         return Err(unreadable("the arm has no kind; name it, or give its number"));
     };
     let Some(when) = arm.when else {
-        let detail = "the arm does not say when, in a form that this release knows; give one of at and after";
+        let detail = "the arm does not say when, in a form that this release knows; give one of at, after, cron, every, local, calendar";
         return Err(unreadable(detail));
     };
     Ok(Arm {
         key: TimerKey { run, id },
         kind: kind_from_proto(kind)?,
-        when: when_from_proto(when)?,
+        when: when::from_proto(when)?,
         on_conflict: on_conflict_from_proto(arm.on_conflict)?,
         payload: arm.payload,
         record_key: arm.key,
@@ -109,19 +108,6 @@ fn kind_from_proto(kind: proto::arm::KindRef) -> Result<KindRef, Rejection> {
 /// Returns the rejection of a number that no kind can have.
 pub(super) fn invalid_kind(number: &str) -> Rejection {
     Rejection::new(Reason::InvalidKind, format!("kind number {number} is not one; use 1 to 255, or the kind's name"))
-}
-
-fn when_from_proto(when: proto::arm::When) -> Result<When, Rejection> {
-    match when {
-        proto::arm::When::AtMs(millis) if millis < 0 || millis > Timestamp::MAX.as_millis() => {
-            let detail = format!(
-                "at_ms is {millis}, outside the years 1970 to 9999; give milliseconds since 1970-01-01T00:00:00Z"
-            );
-            Err(Rejection::new(Reason::InvalidDue, detail))
-        }
-        proto::arm::When::AtMs(millis) => Ok(When::At(Timestamp::from_millis(millis))),
-        proto::arm::When::AfterMs(millis) => Ok(When::AfterMillis(millis)),
-    }
 }
 
 fn on_conflict_from_proto(number: i32) -> Result<OnConflict, Rejection> {
@@ -179,10 +165,6 @@ fn arm_to_proto(arm: &Arm) -> proto::Arm {
         KindRef::Number(number) => proto::arm::KindRef::KindNumber(u32::from(number.get())),
         KindRef::Name(name) => proto::arm::KindRef::Kind(name.clone()),
     };
-    let when = match arm.when {
-        When::At(at) => proto::arm::When::AtMs(at.as_millis()),
-        When::AfterMillis(millis) => proto::arm::When::AfterMs(millis),
-    };
     let on_conflict = match arm.on_conflict {
         OnConflict::Keep => proto::OnConflict::Unspecified,
         OnConflict::Replace => proto::OnConflict::Replace,
@@ -190,7 +172,7 @@ fn arm_to_proto(arm: &Arm) -> proto::Arm {
     proto::Arm {
         timer_id: arm.key.id.as_str().to_owned(),
         kind_ref: Some(kind),
-        when: Some(when),
+        when: Some(when::to_proto(&arm.when)),
         on_conflict: i32::from(on_conflict),
         payload: arm.payload.clone(),
         key: arm.record_key.clone(),

@@ -10,19 +10,22 @@
 //!
 //! Keeps: unknown, repeated and contradicting fields are refused by name, at any depth; a field that is null is absent.
 
-use super::{Glimpse, form};
-use crate::time::Timestamp;
+use super::{Glimpse, form, json_when};
 use crate::timer::outcome::{Reason, Rejection};
 use crate::wire::json::{Json, Members};
 use crate::wire::{duration, proto};
 
 const COMMAND_FIELDS: [&str; 7] = ["tenant", "run", "correlation_id", "arm", "disarm", "disarm_run", "seal_run"];
 const ACTIONS: [&str; 4] = ["arm", "disarm", "disarm_run", "seal_run"];
-const ARM_FIELDS: [&str; 11] = [
+const ARM_FIELDS: [&str; 15] = [
     "timer_id",
     "kind",
     "at",
     "after",
+    "cron",
+    "every",
+    "local",
+    "calendar",
     "on_conflict",
     "payload",
     "payload_base64",
@@ -82,7 +85,7 @@ fn read_arm(arm: Json) -> Result<proto::Arm, Rejection> {
     Ok(proto::Arm {
         timer_id: members.required_text("timer_id")?,
         kind_ref: Some(read_kind(&mut members)?),
-        when: Some(read_when(&mut members)?),
+        when: Some(json_when::read(&mut members)?),
         on_conflict: i32::from(read_on_conflict(&mut members)?),
         payload: members.bytes("payload")?,
         key: members.bytes("key")?,
@@ -102,36 +105,6 @@ fn read_kind(members: &mut Members) -> Result<proto::arm::KindRef, Rejection> {
         Some(number @ (Json::Negative(_) | Json::Other(_))) => Err(form::invalid_kind(&number.to_string())),
         Some(other @ (Json::Null | Json::Bool(_) | Json::List(_) | Json::Object(_))) => {
             Err(members.wrong("kind", &other, "the kind's name, or its number"))
-        }
-    }
-}
-
-fn read_when(members: &mut Members) -> Result<proto::arm::When, Rejection> {
-    match (members.take("at"), members.take("after")) {
-        (Some(Json::Text(at)), None) => {
-            let at = Timestamp::parse(&at)
-                .map_err(|error| Rejection::new(Reason::InvalidDue, format!("`{}`: {error}", members.name("at"))))?;
-            Ok(proto::arm::When::AtMs(at.as_millis()))
-        }
-        (None, Some(Json::Text(after))) => {
-            let millis = duration::parse_millis(&members.name("after"), &after)?;
-            Ok(proto::arm::When::AfterMs(millis))
-        }
-        (Some(at), None) => {
-            let expected = "an RFC 3339 instant as a text, such as \"2026-12-01T09:00:00.250Z\"";
-            Err(Rejection { reason: Reason::InvalidDue, ..members.wrong("at", &at, expected) })
-        }
-        (None, Some(after)) => {
-            let expected = "an ISO 8601 duration as a text, such as \"PT30M\"";
-            Err(Rejection { reason: Reason::InvalidDuration, ..members.wrong("after", &after, expected) })
-        }
-        (Some(_), Some(_)) => {
-            let (at, after) = (members.name("at"), members.name("after"));
-            Err(unreadable(format!("`{at}` and `{after}` are both given; give one of them")))
-        }
-        (None, None) => {
-            let (at, after) = (members.name("at"), members.name("after"));
-            Err(unreadable(format!("`{at}` and `{after}` are both missing; give one of them")))
         }
     }
 }

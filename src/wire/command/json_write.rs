@@ -7,7 +7,7 @@ use base64::Engine;
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::time::Timestamp;
+use super::json_when;
 use crate::wire::json::BASE64;
 use crate::wire::{duration, proto};
 
@@ -43,10 +43,8 @@ struct ArmFields<'a> {
     timer_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<KindField<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    after: Option<String>,
+    #[serde(flatten)]
+    when: json_when::Fields<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     on_conflict: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,11 +117,6 @@ fn arm_fields(arm: &proto::Arm) -> ArmFields<'_> {
         proto::arm::KindRef::KindNumber(number) => KindField::Number(*number),
         proto::arm::KindRef::Kind(name) => KindField::Name(name),
     });
-    let (at, after) = match arm.when {
-        Some(proto::arm::When::AtMs(millis)) => (Some(Timestamp::from_millis(millis).to_string()), None),
-        Some(proto::arm::When::AfterMs(millis)) => (None, Some(duration::write_millis(millis))),
-        None => (None, None),
-    };
     let on_conflict = match arm.on_conflict() {
         proto::OnConflict::Unspecified | proto::OnConflict::Keep => None,
         proto::OnConflict::Replace => Some("replace"),
@@ -133,8 +126,7 @@ fn arm_fields(arm: &proto::Arm) -> ArmFields<'_> {
     ArmFields {
         timer_id: &arm.timer_id,
         kind,
-        at,
-        after,
+        when: json_when::fields(arm.when.as_ref()),
         on_conflict,
         payload,
         payload_base64,

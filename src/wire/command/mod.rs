@@ -13,8 +13,10 @@
 
 mod form;
 mod json_read;
+mod json_when;
 mod json_write;
 pub(super) mod parts;
+mod when;
 
 use bytes::Bytes;
 use prost::Message;

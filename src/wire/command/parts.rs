@@ -13,15 +13,17 @@ use crate::timer::outcome::{Reason, Rejection};
 /// Most parts that a command may have for its arm to be looked at: twice as many as an arm may have that is accepted.
 pub(in crate::wire) const PARTS_MAX: usize = 2 * (OUTBOX_RECORDS_MAX + 1) * (HEADERS_MAX + 4);
 
-/// Numbers of the fields that hold what is repeated: `Command.arm`, `Arm.outbox`.
+/// Numbers of the fields that hold what is repeated: `Command.arm`, `Arm.outbox`; and `Command.arm`, `Arm.calendar`.
 const NESTED: [u64; 2] = [10, 14];
+const NESTED_PARAMETERS: [u64; 2] = [10, 9];
 
 /// Refuses a message that has too many parts to be taken apart.
 ///
 /// # Errors
 /// A rejection that tells the limit.
 pub(super) fn check(message: &[u8]) -> Result<(), Rejection> {
-    if count(message, &NESTED) > PARTS_MAX { Err(too_many()) } else { Ok(()) }
+    let parts = count(message, &NESTED).max(count(message, &NESTED_PARAMETERS));
+    if parts > PARTS_MAX { Err(too_many()) } else { Ok(()) }
 }
 
 /// Returns the rejection of a command with more parts than any arm may have.

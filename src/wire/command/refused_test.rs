@@ -86,7 +86,7 @@ fn unknown_fields_by_name_at_any_depth() {
             r#""kind":1,"after":"PT1S","outbox":[{"headers":[{"key":"k","v":null}]}]"#,
         ],
         expect![[r#"
-            [default/r/t c] unreadable: `arm.body` is not a known field; known here: timer_id, kind, at, after, on_conflict, payload, payload_base64, key, key_base64, headers, outbox
+            [default/r/t c] unreadable: `arm.body` is not a known field; known here: timer_id, kind, at, after, cron, every, local, calendar, on_conflict, payload, payload_base64, key, key_base64, headers, outbox
             [default/r/t c] unreadable: `arm.headers[1].name` is not a known field; known here: key, value, value_base64
             [default/r/t c] unreadable: `arm.outbox[0].topic` is not a known field; known here: key, key_base64, value, value_base64, headers
             [default/r/t c] unreadable: `arm.outbox[0].headers[0].v` is not a known field; known here: key, value, value_base64
@@ -161,8 +161,8 @@ fn missing_fields() {
         ],
         expect![[r#"
             [default/r/t c] unreadable: `arm.kind` is missing; give it
-            [default/r/t c] unreadable: `arm.at` and `arm.after` are both missing; give one of them
-            [default/r/t c] unreadable: `arm.at` and `arm.after` are both missing; give one of them
+            [default/r/t c] unreadable: `arm.at`, `arm.after`, `arm.cron`, `arm.every`, `arm.local`, `arm.calendar` are all missing; give one of them
+            [default/r/t c] unreadable: `arm.at`, `arm.after`, `arm.cron`, `arm.every`, `arm.local`, `arm.calendar` are all missing; give one of them
             [default/r/t c] unreadable: `arm.headers[0].key` is missing; give it
         "#]],
     );
@@ -319,16 +319,16 @@ fn protobuf_that_is_no_command() {
         command(Some(proto::command::Action::Arm(arm)))
     };
     let kind = Some(proto::arm::KindRef::KindNumber(1));
-    let when = Some(proto::arm::When::AfterMs(1));
+    let when = || Some(proto::arm::When::AfterMs(1));
     let seal = proto::SealRun { retention_ms: Some(-1) };
     let messages = [
         command(None),
-        arm(None, when, 0),
+        arm(None, when(), 0),
         arm(kind.clone(), None, 0),
-        arm(kind.clone(), when, 3),
-        arm(Some(proto::arm::KindRef::KindNumber(0)), when, 0),
-        arm(Some(proto::arm::KindRef::KindNumber(256)), when, 0),
-        arm(Some(proto::arm::KindRef::Kind(String::new())), when, 0),
+        arm(kind.clone(), when(), 3),
+        arm(Some(proto::arm::KindRef::KindNumber(0)), when(), 0),
+        arm(Some(proto::arm::KindRef::KindNumber(256)), when(), 0),
+        arm(Some(proto::arm::KindRef::Kind(String::new())), when(), 0),
         arm(kind.clone(), Some(proto::arm::When::AtMs(-1)), 0),
         arm(kind, Some(proto::arm::When::AtMs(i64::MAX)), 0),
         command(Some(proto::command::Action::SealRun(seal))),
@@ -336,17 +336,17 @@ fn protobuf_that_is_no_command() {
     check(
         &messages.map(|message| message.encode_to_vec()),
         expect![[r#"
-        [acme/r c] unreadable: the command has no action that this release knows; give one of arm, disarm, disarm_run, seal_run, or upgrade the service if the client is newer
-        [acme/r/t c] unreadable: the arm has no kind; name it, or give its number
-        [acme/r/t c] unreadable: the arm does not say when, in a form that this release knows; give one of at and after
-        [acme/r/t c] unreadable: on_conflict 3 is not known to this release; give keep or replace, or upgrade the service
-        [acme/r/t c] invalid_kind: kind number 0 is not one; use 1 to 255, or the kind's name
-        [acme/r/t c] invalid_kind: kind number 256 is not one; use 1 to 255, or the kind's name
-        [acme/r/t c] unknown_kind: kind `` is no kind's name: those have 1 to 64 characters
-        [acme/r/t c] invalid_due: at_ms is -1, outside the years 1970 to 9999; give milliseconds since 1970-01-01T00:00:00Z
-        [acme/r/t c] invalid_due: at_ms is 9223372036854775807, outside the years 1970 to 9999; give milliseconds since 1970-01-01T00:00:00Z
-        [acme/r c] invalid_duration: retention is -1 ms; give a duration above zero, or none to seal for ever
-    "#]],
+            [acme/r c] unreadable: the command has no action that this release knows; give one of arm, disarm, disarm_run, seal_run, or upgrade the service if the client is newer
+            [acme/r/t c] unreadable: the arm has no kind; name it, or give its number
+            [acme/r/t c] unreadable: the arm does not say when, in a form that this release knows; give one of at, after, cron, every, local, calendar
+            [acme/r/t c] unreadable: on_conflict 3 is not known to this release; give keep or replace, or upgrade the service
+            [acme/r/t c] invalid_kind: kind number 0 is not one; use 1 to 255, or the kind's name
+            [acme/r/t c] invalid_kind: kind number 256 is not one; use 1 to 255, or the kind's name
+            [acme/r/t c] unknown_kind: kind `` is no kind's name: those have 1 to 64 characters
+            [acme/r/t c] invalid_due: at_ms is -1, outside the years 1970 to 9999; give milliseconds since 1970-01-01T00:00:00Z
+            [acme/r/t c] invalid_due: at_ms is 9223372036854775807, outside the years 1970 to 9999; give milliseconds since 1970-01-01T00:00:00Z
+            [acme/r c] invalid_duration: retention is -1 ms; give a duration above zero, or none to seal for ever
+        "#]],
     );
 }
 

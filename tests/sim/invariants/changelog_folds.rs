@@ -13,7 +13,7 @@ use punctual::wire::key::StateKey;
 use punctual::wire::state::{decode_run, decode_timer};
 
 use crate::client::ArmAsk;
-use crate::invariants::claims;
+use crate::invariants::{claims, recurring};
 use crate::oracle::parts::Changes;
 use crate::oracle::settle::Writer;
 use crate::oracle::{Armed, Oracle, RunName, TimerName};
@@ -151,6 +151,7 @@ fn is_equal(armed: &Armed, timer: &Timer) -> bool {
         && claims::is_held(armed, timer)
         && u32::from(timer.kind.get()) == armed.kind
         && (armed.at.0..=armed.at.1).contains(&timer.armed.as_millis())
+        && recurring::is_stored(armed, timer)
         && carries(timer, &armed.ask)
 }
 

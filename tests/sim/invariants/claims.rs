@@ -7,6 +7,7 @@ use punctual::wire::dead_letter;
 use punctual::wire::fired as names;
 
 use crate::broker::partition::Data;
+use crate::invariants::recurring;
 use crate::murmur::java_partition;
 use crate::oracle::parts::text;
 use crate::oracle::{Armed, End, Home, Oracle, TimerName};
@@ -15,19 +16,27 @@ use crate::sim::{EPOCH, Sim, Violation};
 
 /// Returns the number that the next fired record of a timer carries.
 pub(crate) fn next_attempt(armed: &Armed) -> u32 {
-    match delivery_of(armed.kind) {
+    match delivery(armed) {
         Delivery::Once => 1,
         Delivery::Claim { .. } => armed.attempts + 1,
         Delivery::Flaky => failures_of(armed.generation) + 1,
     }
 }
 
+/// Returns how a timer is delivered. One that recurs, and was armed before its kind was known to deliver by claim, is not claimed.
+fn delivery(armed: &Armed) -> Delivery {
+    match delivery_of(armed.kind) {
+        Delivery::Claim { .. } if recurring::recurs(armed) => Delivery::Once,
+        other @ (Delivery::Once | Delivery::Claim { .. } | Delivery::Flaky) => other,
+    }
+}
+
 /// Takes a delivery at the instant `at`, as its process said: the timer is held, or has ended.
 pub(crate) fn delivered(home: &mut Home, name: &TimerName, at: i64) -> Result<(), Violation> {
     let Some(armed) = home.timers.get(name) else { return Ok(()) };
-    match delivery_of(armed.kind) {
+    match delivery(armed) {
         Delivery::Once | Delivery::Flaky => {
-            home.end(name, End::Fired);
+            recurring::fired(home, name, at);
             Ok(())
         }
         Delivery::Claim { lease, attempts_max } => {
@@ -77,7 +86,7 @@ pub(crate) fn is_expiry(letter: &Data) -> bool {
 /// Returns whether wake, attempts and lease of a stored timer are those of the promise.
 pub(crate) fn is_held(armed: &Armed, timer: &Timer) -> bool {
     let wake = timer.wake.as_millis();
-    match delivery_of(armed.kind) {
+    match delivery(armed) {
         Delivery::Once => wake == armed.due && timer.attempt == 0 && timer.claim.is_none(),
         // A row of a release that did not know the kind has no lease before its first delivery.
         Delivery::Claim { .. } => {

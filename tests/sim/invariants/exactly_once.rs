@@ -9,8 +9,7 @@ use punctual::timer::model::Header;
 use punctual::wire::fired as names;
 
 use crate::broker::partition::Data;
-use crate::client::ArmAsk;
-use crate::invariants::claims;
+use crate::invariants::{claims, recurring};
 use crate::murmur::java_partition;
 use crate::oracle::judge::kind_name;
 use crate::oracle::parts::{Fired, text};
@@ -88,15 +87,17 @@ fn check_record(sim: &Sim, fired: &Fired, routing: &str, name: &TimerName, armed
         && fired.partition == java_partition(&key, count)
         && fired.data.key.as_ref() == Some(&key)
         && fired.data.value == ask.payload
-        && own_headers(&fired.data.headers, ask)
+        && own_headers(&fired.data.headers, armed)
+        && recurring::is_told(fired, armed)
         && text(&fired.data.headers, names::CE_ID) == Some(&format!("{routing}/{}/{generation}", name.1))
         && text(&fired.data.headers, names::KIND) == kind_name(*kind)
         && text(&fired.data.headers, names::ATTEMPT) == Some(&claims::next_attempt(armed).to_string());
     if is_right { Ok(()) } else { Err(violation(format!("{name:?} was armed as {armed:?}, and fired as {fired:?}"))) }
 }
 
-fn own_headers(headers: &[Header], ask: &ArmAsk) -> bool {
-    headers.get(OWN_HEADERS..) == Some(&ask.headers[..])
+fn own_headers(headers: &[Header], armed: &Armed) -> bool {
+    let own = OWN_HEADERS + usize::from(recurring::recurs(armed));
+    headers.get(own..) == Some(&armed.ask.headers[..])
 }
 
 fn violation(detail: String) -> Violation {

@@ -14,6 +14,7 @@ pub(crate) mod gate;
 pub(crate) mod liveness;
 pub(crate) mod never_early;
 pub(crate) mod positions;
+pub(crate) mod recurring;
 pub(crate) mod rejections;
 pub(crate) mod store_follows_log;
 pub(crate) mod store_is_fold;

@@ -7,7 +7,7 @@ use punctual::timer::kind::PastDue;
 
 use super::{Armed, End, Home, RunName, TimerName, Waiting};
 use crate::client::{ArmAsk, Ask, KindAsk, Spec, WhenAsk};
-use crate::setting::{HORIZON_DAYS, KINDS, KindRow, SKEW_MAX, kinds_of};
+use crate::setting::{Delivery, HORIZON_DAYS, KINDS, KindRow, SKEW_MAX, kinds_of};
 use crate::sim::Millis;
 
 const DAY: i64 = 86_400_000;
@@ -134,6 +134,10 @@ fn arm_verdict(home: &Home, spec: &Spec, arm: &ArmAsk, when: &When, now: i64, is
     if arm.headers.iter().any(|header| header.key.starts_with("ce_")) {
         return rejected("reserved_header");
     }
+    let is_claimed = kind.is_some_and(|kind| matches!(kind.delivery, Delivery::Claim { .. }));
+    if is_claimed && matches!(arm.when, WhenAsk::Every { .. }) {
+        return rejected("invalid_schedule");
+    }
     let past_due = kind.filter(|_| due <= armed).map_or(PastDue::Fire, |kind| kind.past_due);
     if past_due == PastDue::Reject {
         return rejected("past_due");
@@ -157,7 +161,8 @@ pub(crate) fn resolve(ask: WhenAsk, recorded: i64, now: i64) -> Result<i64, &'st
         WhenAsk::At(at) if at < SECONDS_BELOW => Err("due_in_seconds"),
         WhenAsk::At(at) => Ok(at),
         WhenAsk::After(after) if after <= 0 => Err("invalid_duration"),
-        WhenAsk::After(_) if recorded - now > SKEW_MAX => Err("timestamp_ahead"),
+        WhenAsk::After(_) | WhenAsk::Every { .. } if recorded - now > SKEW_MAX => Err("timestamp_ahead"),
+        WhenAsk::Every { interval, .. } => Ok(recorded + interval),
         WhenAsk::After(after) => Ok(recorded + after),
     }
 }
@@ -186,6 +191,8 @@ pub(crate) fn apply(home: &mut Home, spec: &Spec, when: &When, verdict: &Verdict
                 kind: *kind,
                 at,
                 ask: (**arm).clone(),
+                anchor: when.recorded,
+                fired: 0,
                 sent: when.sent,
             };
             home.put(name_of(spec, &arm.id), timer);

@@ -43,6 +43,10 @@ pub(crate) struct Armed {
     /// The time of arming: between these, by the clock of the process that took it.
     pub(crate) at: (i64, i64),
     pub(crate) ask: ArmAsk,
+    /// Where its occurrences count from, if it recurs, in milliseconds since 1970.
+    pub(crate) anchor: i64,
+    /// How often it has fired, if it recurs.
+    pub(crate) fired: u64,
     /// When the command was there.
     pub(crate) sent: Millis,
 }

@@ -15,7 +15,8 @@ use crate::broker::partition::{Data, Fate};
 use crate::broker::transactions::Decision;
 use crate::client::{Ask, Spec, WhenAsk};
 use crate::invariants::{
-    answers, changelog_folds, claims, exactly_once, fences, forwards, gate, never_early, positions, rejections, zombies,
+    answers, changelog_folds, claims, exactly_once, fences, forwards, gate, never_early, positions, recurring,
+    rejections, zombies,
 };
 use crate::murmur::java_partition;
 use crate::pod::Skew;
@@ -80,7 +81,7 @@ pub(super) fn settle(oracle: &mut Oracle, sim: &Sim, decision: &Decision) -> Res
         }
         oracle.homes.entry(partition).or_default().position = after;
     }
-    for fired in std::mem::take(&mut parts.fired) {
+    for fired in recurring::in_order(sim, std::mem::take(&mut parts.fired), &parts.changes) {
         let timer = exactly_once::check(oracle, sim, &fired, &mut parts.outbox)?;
         never_early::check(sim, &timer.armed, &fired, &writer)?;
         gate::check(oracle, sim, timer.home, decision.owner)?;
@@ -201,7 +202,9 @@ fn take_stray(at: &Place<'_>, home: Partition, given: Given, expected: &mut Expe
     let is_forwarded = at.parts.forwards.iter().any(|(number, _, _)| *number == spec.number);
     let now = if is_forwarded { when.high } else { when.low };
     let resolved = match &spec.ask {
-        Ask::Arm(arm) if matches!(arm.when, WhenAsk::After(_)) => judge::resolve(arm.when, when.recorded, now),
+        Ask::Arm(arm) if matches!(arm.when, WhenAsk::After(_) | WhenAsk::Every { .. }) => {
+            judge::resolve(arm.when, when.recorded, now)
+        }
         Ask::Arm(_) | Ask::Disarm { .. } | Ask::DisarmRun | Ask::SealRun { .. } | Ask::Garbage(_) => Ok(0),
     };
     let reason = if when.is_forwarded { Err("forward_loop") } else { resolved.map(|_| ()) };
