@@ -9,7 +9,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # scripts/locked names the build directory, outside of the checkout, and lets one user at a time into it. CARGO_TARGET_DIR
 # overrides where it is. All targets build one profile, so that RocksDB compiles once.
 cargo := scripts/locked cargo
-shell_scripts := .ci/run chaos/run demo/run helm/check $(filter-out %.txt,$(wildcard scripts/*))
+shell_scripts := .ci/run chaos/run demo/run helm/check $(filter-out %.txt %.py,$(wildcard scripts/*))
 
 .PHONY: help
 help: ## Lists the commands.
