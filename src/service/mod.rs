@@ -57,11 +57,12 @@ pub fn serve_with(config: &Config, handlers: &Handlers) -> Result<()> {
     install_logging(config)?;
     let metrics = Metrics::install().context("installing the metrics recorder")?;
     let health = Arc::new(Health::new(config.workers, SystemClock.boot()));
-    let admin = AdminServer::start(config.admin_listen, metrics, Arc::clone(&health))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the edge")?;
+    // Before anything can be seen of the process: a stop is obeyed from the first moment on, and a probe answered before the
+    // first call to Kafka.
+    let mut signals = runtime.block_on(async { Signals::listen() })?;
+    let admin = AdminServer::start(config.admin_listen, metrics, Arc::clone(&health))?;
     let result = runtime.block_on(async {
-        // Before the first call to Kafka: a stop and a probe are answered from the first moment on.
-        let mut signals = Signals::listen()?;
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             bootstrap_servers = config.kafka.bootstrap_servers,
