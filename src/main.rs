@@ -1,12 +1,10 @@
 //! The `punctual` binary.
 //!
-//! Owns the allocator and the exit code. Never does anything else: the command line is in `punctual::cli`.
-
-use std::process::ExitCode;
+//! Owns the allocator. Never does anything else: the command line is in `punctual::cli`.
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-fn main() -> ExitCode {
+fn main() {
     punctual::cli::run(std::env::args_os())
 }

@@ -4,7 +4,6 @@
 //! is one, a second line with the remedy; a reader that closed the pipe is no failure that anybody wants to read about.
 
 use std::io;
-use std::process::ExitCode;
 
 use crate::log::LogError;
 use crate::store::StoreError;
@@ -62,7 +61,7 @@ impl Failure {
     }
 
     /// Tells the failure on `stderr` and returns the exit code.
-    pub fn report(&self, stderr: &mut impl io::Write) -> ExitCode {
+    pub fn report(&self, stderr: &mut impl io::Write) -> u8 {
         match self {
             Self::Told { code, message, remedy } => {
                 // Nobody is left to tell when stderr is closed.
@@ -70,10 +69,10 @@ impl Failure {
                 if let Some(remedy) = remedy {
                     let _ = writeln!(stderr, "  {remedy}");
                 }
-                ExitCode::from(*code as u8)
+                *code as u8
             }
-            Self::Answered(code) => ExitCode::from(*code as u8),
-            Self::BrokenPipe => ExitCode::SUCCESS,
+            Self::Answered(code) => *code as u8,
+            Self::BrokenPipe => 0,
         }
     }
 }

@@ -23,7 +23,6 @@ mod when_args;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -36,17 +35,25 @@ use crate::telemetry::logging;
 use crate::time::Clock;
 use crate::time::system::SystemClock;
 
-/// Runs a command line and returns its exit code. Help, version and mistakes of use are answered and end the process.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+/// Runs a command line and ends the process with its exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ! {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let line = match CommandLine::try_parse_from(&arguments) {
         Ok(line) => line,
         Err(error) => with_meant(error, &arguments).exit(),
     };
     match carry_out(&line.verb) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(&mut io::stderr()),
+        Ok(()) => leave(0),
+        Err(failure) => leave(failure.report(&mut io::stderr())),
     }
+}
+
+/// Ends the process without the handlers of `exit`. A client of Kafka that nobody waits for, for its broker may be gone, still
+/// has threads; OpenSSL frees under their feet what they use, and the process would die of it.
+fn leave(code: u8) -> ! {
+    // As at any end of a process: nobody is left to tell when standard output is closed.
+    let _ = io::stdout().flush();
+    signal_hook::low_level::exit(i32::from(code))
 }
 
 /// Adds what was probably meant: `--wait` takes its time behind an equals sign, for without one it needs none.
