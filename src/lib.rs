@@ -4,6 +4,7 @@
 
 pub mod planted;
 pub mod position;
+mod text;
 pub mod time;
 
 pub mod calendar;

@@ -17,7 +17,7 @@ use source::{Source, at_line, body_of, find_words, is_word_char, leading_word, s
 
 /// The modules of the crate, lowest layer first. A module names its own layer and lower ones only.
 const LAYERS: &[&[&str]] = &[
-    &["planted", "position", "time"],
+    &["planted", "position", "text", "time"],
     &["calendar", "timer"],
     &["wire"],
     &["log", "store"],
@@ -44,7 +44,8 @@ const CONFINED: &[(&str, &[&str])] = &[
 ];
 
 /// Where outcomes depend on the arguments alone; what the simulator runs may log, count, and draw from a seed it is given.
-const CORE: &[&str] = &["src/calendar/", "src/timer/", "src/position.rs", "src/time/mod.rs", "src/time/guard.rs"];
+const CORE: &[&str] =
+    &["src/calendar/", "src/timer/", "src/position.rs", "src/text.rs", "src/time/mod.rs", "src/time/guard.rs"];
 const SIMULATED: &[&str] = &[
     "src/log/mod.rs",
     "src/log/transaction/",

@@ -11,12 +11,13 @@ use std::collections::BTreeMap;
 
 use jiff::civil::{Date, DateTime, Time};
 
+use super::CalendarError;
 use super::local::parse_time;
 use super::parameters::{Parameters, Reading};
 use super::roll::Roll;
 use super::working_days::{Uncounted, WorkingDays};
 use super::zone::{Disambiguation, Zone};
-use super::{CalendarError, shown};
+use crate::text::shown;
 use crate::time::Timestamp;
 
 /// The rule's name.

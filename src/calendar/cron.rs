@@ -10,10 +10,11 @@ use std::str::FromStr as _;
 
 use jiff::civil::DateTime;
 
+use super::ScheduleError;
 use super::cron_fields::{self, Expression};
 use super::naive::Naive;
 use super::zone::{Disambiguation, Zone};
-use super::{ScheduleError, shown};
+use crate::text::shown;
 use crate::time::Timestamp;
 
 /// Most changes of the clock that a search goes over. Zones change it at most four times a year, and an occurrence is at most

@@ -10,9 +10,8 @@
 //! Owns what is refused before croner sees it, for croner takes more: empty items, names anywhere, and the extensions that
 //! crons disagree about. Never decides what a value matches.
 
+use crate::text::shown;
 use croner::CronPattern;
-
-use super::shown;
 
 /// An expression that croner takes, and means by it what we mean.
 #[derive(Debug, PartialEq, Eq)]

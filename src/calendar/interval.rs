@@ -9,7 +9,8 @@ use std::fmt;
 use jiff::SignedDuration;
 use jiff::fmt::temporal::SpanParser;
 
-use super::{ScheduleError, shown};
+use super::ScheduleError;
+use crate::text::shown;
 
 /// Shortest interval, in milliseconds: a timer that fires more often than once a second keeps its partition busy with itself.
 pub const INTERVAL_MIN_MS: i64 = 1_000;

@@ -7,8 +7,9 @@ use std::fmt;
 
 use jiff::civil::{Date, DateTime, Time};
 
+use super::ScheduleError;
 use super::zone::{Disambiguation, Zone};
-use super::{ScheduleError, shown};
+use crate::text::shown;
 use crate::time::Timestamp;
 
 /// A civil time, such as `2027-03-28T02:30`, in a zone.

@@ -108,15 +108,3 @@ impl ScheduleError {
         Self(problem.into())
     }
 }
-
-/// Longest part of a text that an error repeats, in characters: errors end up in headers and in logs.
-const SHOWN_CHARACTERS_MAX: usize = 64;
-
-/// Returns a text as errors show it: one line, not too long.
-fn shown(text: &str) -> String {
-    let mut shown: String = text.chars().take(SHOWN_CHARACTERS_MAX).flat_map(char::escape_debug).collect();
-    if text.chars().nth(SHOWN_CHARACTERS_MAX).is_some() {
-        shown.push('…');
-    }
-    shown
-}

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{CalendarError, shown};
+use super::CalendarError;
+use crate::text::shown;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 //!
 //! Owns [`Roll`], the conventions by their usual names.
 
-use super::{ScheduleError, shown};
+use super::ScheduleError;
+use crate::text::shown;
 
 /// Where a day off rolls to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -9,7 +9,8 @@ use super::business::{self, Business};
 use super::digest::{self, Digest};
 use super::parameters::{Parameters, Reading};
 use super::working_days::WorkingDays;
-use super::{Calendar, CalendarError, shown};
+use super::{Calendar, CalendarError};
+use crate::text::shown;
 use crate::time::Timestamp;
 
 /// Rules of a fixed length, by name, in milliseconds.

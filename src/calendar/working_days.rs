@@ -10,7 +10,7 @@ use jiff::civil::{Date, Weekday};
 
 use super::digest::Digest;
 use super::roll::Roll;
-use super::shown;
+use crate::text::shown;
 
 /// Most days that a calendar covers, a hundred years: a count of working days walks over them.
 pub const COVERED_DAYS_MAX: i32 = 36_525;

@@ -9,7 +9,8 @@ use std::fmt;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
-use super::{ScheduleError, shown};
+use super::ScheduleError;
+use crate::text::shown;
 use crate::time::Timestamp;
 
 const NANOS_PER_MILLI: i128 = 1_000_000;

@@ -44,9 +44,10 @@ pub(super) fn arm(args: &ArmArgs, clock: &dyn Clock, out: &mut Output<'_>) -> Re
         headers: args.headers.iter().map(|text| header(text)).collect::<Result<_, _>>()?,
         outbox: args.outbox.iter().map(|text| outbox_record(text)).collect::<Result<_, _>>()?,
     };
+    let setup = Setup::load(&args.send.kafka)?;
     let is_plain = matches!(arm.when, When::At(_) | When::AfterMillis(_));
     if args.schedule.dry_run || !is_plain {
-        let config = Setup::load(&args.send.kafka)?.config;
+        let config = &setup.config;
         let upcoming = upcoming::upcoming(&arm.when, &config.calendar, &config.limits(), clock.wall())?;
         // What is read by programs has one value for each command: what was sent, or what would be.
         if args.schedule.dry_run || out.format == Format::Table {
@@ -56,7 +57,7 @@ pub(super) fn arm(args: &ArmArgs, clock: &dyn Clock, out: &mut Output<'_>) -> Re
     if args.schedule.dry_run {
         return Ok(());
     }
-    send(&args.send, Action::Arm(Box::new(arm)), clock, out)
+    send(&args.send, &setup, Action::Arm(Box::new(arm)), clock, out)
 }
 
 /// Sends a disarm.
@@ -65,7 +66,13 @@ pub(super) fn arm(args: &ArmArgs, clock: &dyn Clock, out: &mut Output<'_>) -> Re
 /// When a flag is wrong, or sending fails, or the answer is no.
 pub(super) fn disarm(args: &DisarmArgs, clock: &dyn Clock, out: &mut Output<'_>) -> Result<(), Failure> {
     let key = timer_key(&args.send, &args.run, &args.timer_id)?;
-    send(&args.send, Action::Disarm { key, generation: args.generation.map(Generation) }, clock, out)
+    send(
+        &args.send,
+        &Setup::load(&args.send.kafka)?,
+        Action::Disarm { key, generation: args.generation.map(Generation) },
+        clock,
+        out,
+    )
 }
 
 /// Sends a disarm of a whole run.
@@ -73,7 +80,13 @@ pub(super) fn disarm(args: &DisarmArgs, clock: &dyn Clock, out: &mut Output<'_>)
 /// # Errors
 /// When a flag is wrong, or sending fails, or the answer is no.
 pub(super) fn disarm_run(args: &DisarmRunArgs, clock: &dyn Clock, out: &mut Output<'_>) -> Result<(), Failure> {
-    send(&args.send, Action::DisarmRun { run: run_key(&args.send, &args.run)? }, clock, out)
+    send(
+        &args.send,
+        &Setup::load(&args.send.kafka)?,
+        Action::DisarmRun { run: run_key(&args.send, &args.run)? },
+        clock,
+        out,
+    )
 }
 
 /// Sends a seal of a run.
@@ -82,11 +95,22 @@ pub(super) fn disarm_run(args: &DisarmRunArgs, clock: &dyn Clock, out: &mut Outp
 /// When a flag is wrong, or sending fails, or the answer is no.
 pub(super) fn seal_run(args: &SealRunArgs, clock: &dyn Clock, out: &mut Output<'_>) -> Result<(), Failure> {
     let retention = args.retention.as_deref().map(when::retention).transpose()?;
-    send(&args.send, Action::SealRun { run: run_key(&args.send, &args.run)?, retention }, clock, out)
+    send(
+        &args.send,
+        &Setup::load(&args.send.kafka)?,
+        Action::SealRun { run: run_key(&args.send, &args.run)?, retention },
+        clock,
+        out,
+    )
 }
 
-fn send(args: &SendArgs, action: Action, clock: &dyn Clock, out: &mut Output<'_>) -> Result<(), Failure> {
-    let setup = Setup::load(&args.kafka)?;
+fn send(
+    args: &SendArgs,
+    setup: &Setup,
+    action: Action,
+    clock: &dyn Clock,
+    out: &mut Output<'_>,
+) -> Result<(), Failure> {
     let topics = &setup.config.topics;
     let results = match (&args.wait, &topics.results) {
         (None, _) => None,
@@ -129,7 +153,7 @@ fn send(args: &SendArgs, action: Action, clock: &dyn Clock, out: &mut Output<'_>
     let answer = await_answer(&reader, &receipt.command, limit, clock)?;
     receipt.show(answer.as_ref(), out)?;
     match answer {
-        None => Err(unanswered(&reader, topic, limit, &setup)),
+        None => Err(unanswered(&reader, topic, limit, setup)),
         Some(answer) if Receipt::is_yes(&answer) => Ok(()),
         Some(_) => Err(Failure::Answered(Code::Negative)),
     }

@@ -17,6 +17,7 @@ use crate::timer::kind::KindNumber;
 use crate::timer::model::{Header, Timer};
 use crate::timer::outcome::{Answer, Effect, Expired, FiredEvent, Rejection};
 use crate::wire;
+use crate::wire::dead_letter::Letter;
 use crate::wire::forward::Origin;
 use crate::wire::key::StateKey;
 use crate::wire::state::{Barrier, Meta};
@@ -56,7 +57,10 @@ pub(super) fn expired(expired: &Expired, rules: &Rules) -> Emission {
     let bare = Timer { headers: Vec::new(), ..timer.clone() };
     let last = FiredEvent { timer: bare, attempt: timer.attempt, fired: *at, effect: Effect::Published };
     let identity = wire::fired::headers(&last, &name_of(timer.kind, rules), &rules.source);
-    let letter = wire::dead_letter::expired(expired, identity, rules.dead_letter_bytes_max);
+    letter(wire::dead_letter::expired(expired, identity, rules.dead_letter_bytes_max))
+}
+
+fn letter(letter: Letter) -> Emission {
     Emission {
         to: Destination::DeadLetter,
         partition: None,
@@ -113,15 +117,7 @@ pub(super) fn dead_letter(record: &InputRecord, rejection: &Rejection, rules: &R
     };
     let headers = wire::dead_letter::headers(&original, rejection, &rules.arm_topic);
     let (key, value) = (record.key.clone(), record.value.clone());
-    let letter = wire::dead_letter::truncate(key, value, headers, rules.dead_letter_bytes_max);
-    Emission {
-        to: Destination::DeadLetter,
-        partition: None,
-        key: letter.key,
-        value: letter.value,
-        headers: letter.headers,
-        timestamp: None,
-    }
+    letter(wire::dead_letter::truncate(key, value, headers, rules.dead_letter_bytes_max))
 }
 
 /// Returns the changelog records of a batch: a body for what is there, a tombstone for what was there and is not.

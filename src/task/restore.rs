@@ -112,10 +112,11 @@ impl<S: Store> Task<S> {
         emit::barrier(self.partition, nonce, owner)
     }
 
-    /// Returns the barrier of a restore under way once more, and the position that fences it.
-    pub fn barrier_again(&self, owner: &str) -> Option<(Emission, Position)> {
+    /// Returns the barrier once more, and the position that fences it, if a restore is under way and has read nothing for as long
+    /// as `patience`.
+    pub fn barrier_again(&self, owner: &str, boot: Duration, patience: Duration) -> Option<(Emission, Position)> {
         let Phase::Restoring(restore) = &self.phase else { return None };
-        Some((self.barrier(restore.nonce, owner), restore.input.fencing.position))
+        restore.is_silent(boot, patience).then(|| (self.barrier(restore.nonce, owner), restore.input.fencing.position))
     }
 
     /// Enters that [`Task::barrier_again`] was written; `places` is where, if that is known.

@@ -7,6 +7,7 @@
 pub mod guard;
 pub mod system;
 
+use crate::text::shown;
 use std::fmt;
 use std::time::Duration;
 
@@ -14,8 +15,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// Longest part of a text that an error repeats, and longest reason, in characters: they end up in headers and in logs.
-const TEXT_CHARACTERS_MAX: usize = 64;
+/// Longest reason, in characters: errors end up in headers and in logs.
 const REASON_CHARACTERS_MAX: usize = 160;
 
 /// Why a text is not an instant.
@@ -66,7 +66,7 @@ impl Timestamp {
     /// When the text is not an instant with an offset (`Z` or `+02:00`), or lies outside years 1970 to 9999.
     pub fn parse(text: &str) -> Result<Self, ParseTimestampError> {
         let error = |reason: String| ParseTimestampError {
-            text: text.chars().take(TEXT_CHARACTERS_MAX).flat_map(char::escape_debug).collect(),
+            text: shown(text),
             // The parser's reason repeats what it could not parse, to the end of the text.
             reason: reason.chars().take(REASON_CHARACTERS_MAX).collect(),
         };

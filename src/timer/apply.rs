@@ -16,6 +16,7 @@ use super::sweep;
 use super::view::{Lookup, View};
 use crate::calendar::Calendar;
 use crate::planted::{Bug, is_on};
+use crate::text::shown;
 use crate::time::Timestamp;
 
 /// What a command is judged by, beside the state.
@@ -153,8 +154,8 @@ fn resolve_kind<'a>(kind: &KindRef, registry: &'a Registry) -> Result<(KindNumbe
             if let Some(kind) = registry.by_name(name) {
                 return Ok((kind.number, Some(kind)));
             }
-            let name: String = name.chars().take(64).flat_map(char::escape_debug).collect();
-            let detail = format!("kind `{name}` is not known here; declare it under `kinds`, or name it by its number");
+            let detail =
+                format!("kind `{}` is not known here; declare it under `kinds`, or name it by its number", shown(name));
             Err(Rejection::new(Reason::UnknownKind, detail))
         }
     }

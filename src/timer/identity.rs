@@ -4,6 +4,7 @@
 //! Keeps: a value of these types is valid by construction, and their order is (tenant, run, timer id), which is the
 //! order of their encoded keys.
 
+use crate::text::shown;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ pub struct IdentityError {
 
 impl IdentityError {
     fn new(field: &'static str, value: &str, problem: &'static str) -> Self {
-        Self { field, value: value.chars().take(64).flat_map(char::escape_debug).collect(), problem }
+        Self { field, value: shown(value), problem }
     }
 }
 

@@ -11,6 +11,7 @@ use super::kind::Kind;
 use super::limits::{HEADERS_MAX, Limits, OUTBOX_RECORDS_MAX};
 use super::model::{Header, OutboxRecord, Timer};
 use super::outcome::{Reason, Rejection};
+use crate::text::shown;
 
 /// Room for what the fired record carries beside the arm's own bytes: fifteen headers whose names and fixed-size values
 /// take less than 512 bytes, framing of the batch and growth of attempt numbers.
@@ -107,9 +108,10 @@ fn check_headers(headers: &[Header]) -> Result<(), Rejection> {
     }
     for header in headers {
         if header.key.is_empty() || header.key.starts_with("punctual-") || header.key.starts_with("ce_") {
-            let key: String = header.key.chars().take(64).collect();
-            let detail =
-                format!("header `{key}` is reserved; names are not empty and do not start with punctual- or ce_");
+            let detail = format!(
+                "header `{}` is reserved; names are not empty and do not start with punctual- or ce_",
+                shown(&header.key)
+            );
             return Err(Rejection::new(Reason::ReservedHeader, detail));
         }
     }

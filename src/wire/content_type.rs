@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use super::shown;
+use crate::text::shown;
 use crate::timer::command::Encoding;
 use crate::timer::model::Header;
 use crate::timer::outcome::{Reason, Rejection};

@@ -7,7 +7,7 @@
 use jiff::fmt::temporal::SpanParser;
 use jiff::{SignedDuration, SpanRelativeTo};
 
-use super::shown;
+use crate::text::shown;
 use crate::timer::outcome::{Reason, Rejection};
 
 const NANOS_PER_MILLI: i128 = 1_000_000;

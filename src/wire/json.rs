@@ -16,7 +16,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_path_to_error::Track;
 
 use super::command::parts::{PARTS_MAX, too_many};
-use super::shown;
+use crate::text::shown;
 use crate::timer::outcome::{Reason, Rejection};
 
 /// The standard alphabet; padding is written, and may be missing when read.

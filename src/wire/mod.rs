@@ -58,15 +58,3 @@ impl DecodeError {
         Self::Malformed { what, problem: problem.to_string() }
     }
 }
-
-/// Longest part of a client's value that an error text repeats, in characters.
-const SHOWN_CHARACTERS_MAX: usize = 64;
-
-/// Returns a client's text for an error text: shortened, with control characters escaped.
-fn shown(text: &str) -> String {
-    let mut shown: String = text.chars().take(SHOWN_CHARACTERS_MAX).flat_map(char::escape_debug).collect();
-    if text.chars().nth(SHOWN_CHARACTERS_MAX).is_some() {
-        shown.push('…');
-    }
-    shown
-}

@@ -89,10 +89,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         let mut transaction = Transaction::default();
         for (partition, seat) in &self.seats {
             let Some(task) = &seat.task else { continue };
-            if let Phase::Restoring(restore) = task.phase()
-                && restore.is_silent(boot, SILENCE)
-                && let Some((barrier, position)) = task.barrier_again(&self.settings.rules.owner)
-            {
+            if let Some((barrier, position)) = task.barrier_again(&self.settings.rules.owner, boot, SILENCE) {
                 transaction.emissions.push(barrier);
                 transaction.positions.insert(*partition, position);
             }

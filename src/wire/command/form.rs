@@ -6,12 +6,13 @@
 use std::time::Duration;
 
 use super::{Glimpse, when};
+use crate::text::shown;
 use crate::timer::command::{Action, Arm, Command, Encoding, OnConflict, Reply};
 use crate::timer::identity::{DEFAULT_TENANT, IdentityError, Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::{KindNumber, KindRef};
 use crate::timer::model::Generation;
 use crate::timer::outcome::{Reason, Rejection};
-use crate::wire::{proto, record, shown};
+use crate::wire::{proto, record};
 
 /// Longest correlation id, in bytes.
 const CORRELATION_ID_BYTES_MAX: usize = 512;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::when::PARAMETERS_MAX;
+use super::when;
 use crate::calendar::zone::Disambiguation;
 use crate::time::Timestamp;
 use crate::timer::outcome::{Reason, Rejection};
@@ -110,13 +110,7 @@ fn read_local(value: Json, path: &str) -> Result<proto::Local, Rejection> {
     let mut members = Members::open(value, path, &LOCAL_FIELDS)?;
     let disambiguation = match members.text("disambiguation")? {
         None => proto::Disambiguation::Unspecified,
-        Some(name) => match Disambiguation::parse(&name) {
-            Ok(Disambiguation::Compatible) => proto::Disambiguation::Compatible,
-            Ok(Disambiguation::Earlier) => proto::Disambiguation::Earlier,
-            Ok(Disambiguation::Later) => proto::Disambiguation::Later,
-            Ok(Disambiguation::Reject) => proto::Disambiguation::Reject,
-            Err(error) => return Err(Rejection::new(Reason::InvalidSchedule, error.to_string())),
-        },
+        Some(name) => when::disambiguation_to_proto(Disambiguation::parse(&name).map_err(when::invalid)?),
     };
     Ok(proto::Local {
         time: members.required_text("time")?,
@@ -135,10 +129,7 @@ fn read_calendar(value: Json, path: &str) -> Result<proto::Calendar, Rejection> 
         Some(Json::Object(given)) => given,
         Some(other) => return Err(members.wrong("parameters", &other, "an object")),
     };
-    if given.len() > PARAMETERS_MAX {
-        let detail = format!("the rule has {} parameters; at most {PARAMETERS_MAX} fit", given.len());
-        return Err(Rejection::new(Reason::TooMany, detail));
-    }
+    when::check_count(given.len())?;
     for (name, value) in given {
         let value = match value {
             Json::Text(text) => Value::Text(text),
@@ -243,12 +234,9 @@ pub(super) fn fields(when: Option<&proto::arm::When>) -> Fields<'_> {
             Fields { every: Some(rule), ..Fields::default() }
         }
         Some(When::Local(local)) => {
-            let disambiguation = match local.disambiguation() {
-                proto::Disambiguation::Unspecified | proto::Disambiguation::Compatible => None,
-                proto::Disambiguation::Earlier => Some("earlier"),
-                proto::Disambiguation::Later => Some("later"),
-                proto::Disambiguation::Reject => Some("reject"),
-            };
+            let disambiguation = Some(when::disambiguation_of(local.disambiguation()))
+                .filter(|disambiguation| *disambiguation != Disambiguation::Compatible)
+                .map(Disambiguation::name);
             let local = LocalFields { time: &local.time, zone: &local.zone, disambiguation };
             Fields { local: Some(local), ..Fields::default() }
         }

@@ -299,7 +299,7 @@ fn identities_that_are_none() {
             format!(r#"{{"run":"r","correlation_id":"{long}","disarm_run":{{}}}}"#),
         ],
         expect![[r#"
-            [default/r c] invalid_identity: timer_id `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` is longer than 512 bytes
+            [default/r c] invalid_identity: timer_id `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…` is longer than 512 bytes
             [default/r ] invalid_identity: correlation_id `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…` has 513 bytes; give it at most 512
         "#]],
     );

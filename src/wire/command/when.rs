@@ -11,13 +11,14 @@ use crate::calendar::interval::Interval;
 use crate::calendar::local::LocalTime;
 use crate::calendar::parameters::{Parameter, Parameters};
 use crate::calendar::zone::{Disambiguation, Zone};
+use crate::text::shown;
 use crate::time::Timestamp;
 use crate::timer::command::{RecurringWish, RuleWish, When};
 use crate::timer::outcome::{Reason, Rejection};
-use crate::wire::{proto, shown};
+use crate::wire::proto;
 
 /// Most parameters of a rule.
-pub(in crate::wire) const PARAMETERS_MAX: usize = 16;
+const PARAMETERS_MAX: usize = 16;
 /// Longest name of a rule, name of a parameter and text of one, in bytes.
 const PARAMETER_BYTES_MAX: usize = 256;
 /// The zone that is meant when none is given.
@@ -82,25 +83,44 @@ fn zone_or_utc(name: &str) -> Result<Zone, Rejection> {
 }
 
 fn disambiguation(number: i32) -> Result<Disambiguation, Rejection> {
-    match proto::Disambiguation::try_from(number) {
-        Ok(proto::Disambiguation::Unspecified | proto::Disambiguation::Compatible) => Ok(Disambiguation::Compatible),
-        Ok(proto::Disambiguation::Earlier) => Ok(Disambiguation::Earlier),
-        Ok(proto::Disambiguation::Later) => Ok(Disambiguation::Later),
-        Ok(proto::Disambiguation::Reject) => Ok(Disambiguation::Reject),
-        Err(_) => {
-            let detail =
-                format!("disambiguation {number} is not known to this release; give 0 to 4, or upgrade the service");
-            Err(Rejection::new(Reason::Unreadable, detail))
-        }
+    proto::Disambiguation::try_from(number).map(disambiguation_of).map_err(|_| {
+        let detail =
+            format!("disambiguation {number} is not known to this release; give 0 to 4, or upgrade the service");
+        Rejection::new(Reason::Unreadable, detail)
+    })
+}
+
+pub(super) fn disambiguation_of(message: proto::Disambiguation) -> Disambiguation {
+    match message {
+        proto::Disambiguation::Unspecified | proto::Disambiguation::Compatible => Disambiguation::Compatible,
+        proto::Disambiguation::Earlier => Disambiguation::Earlier,
+        proto::Disambiguation::Later => Disambiguation::Later,
+        proto::Disambiguation::Reject => Disambiguation::Reject,
     }
+}
+
+/// What is the default is left out: a forwarded command must not outgrow the one that was sent.
+pub(super) fn disambiguation_to_proto(disambiguation: Disambiguation) -> proto::Disambiguation {
+    match disambiguation {
+        Disambiguation::Compatible => proto::Disambiguation::Unspecified,
+        Disambiguation::Earlier => proto::Disambiguation::Earlier,
+        Disambiguation::Later => proto::Disambiguation::Later,
+        Disambiguation::Reject => proto::Disambiguation::Reject,
+    }
+}
+
+/// Checks how many parameters a rule is given, before any is kept.
+pub(super) fn check_count(count: usize) -> Result<(), Rejection> {
+    if count <= PARAMETERS_MAX {
+        return Ok(());
+    }
+    let detail = format!("the rule has {count} parameters; at most {PARAMETERS_MAX} fit");
+    Err(Rejection::new(Reason::TooMany, detail))
 }
 
 fn parameters(given: std::collections::BTreeMap<String, proto::Parameter>) -> Result<Parameters, Rejection> {
     use proto::parameter::Value;
-    if given.len() > PARAMETERS_MAX {
-        let detail = format!("the rule has {} parameters; at most {PARAMETERS_MAX} fit", given.len());
-        return Err(Rejection::new(Reason::TooMany, detail));
-    }
+    check_count(given.len())?;
     let mut parameters = Parameters::default();
     for (name, parameter) in given {
         let value = match parameter.value {
@@ -126,7 +146,7 @@ fn short(what: &str, text: String) -> Result<String, Rejection> {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it stands where an error is mapped")]
-fn invalid(error: ScheduleError) -> Rejection {
+pub(super) fn invalid(error: ScheduleError) -> Rejection {
     Rejection::new(Reason::InvalidSchedule, error.to_string())
 }
 
@@ -159,12 +179,7 @@ pub(super) fn to_proto(when: &When) -> proto::arm::When {
         When::Local(local) => Message::Local(proto::Local {
             time: local.civil.to_string(),
             zone: local.zone.name().to_owned(),
-            disambiguation: i32::from(match local.disambiguation {
-                Disambiguation::Compatible => proto::Disambiguation::Unspecified,
-                Disambiguation::Earlier => proto::Disambiguation::Earlier,
-                Disambiguation::Later => proto::Disambiguation::Later,
-                Disambiguation::Reject => proto::Disambiguation::Reject,
-            }),
+            disambiguation: i32::from(disambiguation_to_proto(local.disambiguation)),
         }),
         When::Calendar { rule, parameters } => {
             let parameters = parameters.0.iter().map(|(name, value)| (name.clone(), parameter_to_proto(value)));
@@ -173,7 +188,7 @@ pub(super) fn to_proto(when: &When) -> proto::arm::When {
     }
 }
 
-/// What is the default is left out: a forwarded command must not outgrow the one that was sent.
+/// UTC is left out as well.
 fn zone_name(zone: &Zone) -> String {
     Some(zone.name()).filter(|name| *name != UTC).unwrap_or_default().to_owned()
 }
