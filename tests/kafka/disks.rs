@@ -78,8 +78,9 @@ fn a_full_volume_closes_tasks_that_come_back_when_there_is_room() {
         return;
     };
     let mut process = scene.serve("a");
-    let due = after(seconds(20));
+    // Due late enough to be stored: a timer that fires as soon as it is armed takes no room.
     let arm = |scene: &mut Scene, name: &str| {
+        let due = after(seconds(20));
         (0..400).for_each(|number| scene.arm_with_payload(&format!("{name}-{number}"), "t", due, 2_000));
     };
     arm(&mut scene, "before");
