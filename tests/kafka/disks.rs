@@ -86,9 +86,10 @@ fn a_full_volume_closes_tasks_that_come_back_when_there_is_room() {
     arm(&mut scene, "before");
     scene.wait_until_answered();
     let ballast = disk.fill();
+    let mut round = 0;
     wait::until_true(BOUND, "a task is closed", || {
-        let name = format!("during-{}", scene.results.count());
-        arm(&mut scene, &name);
+        arm(&mut scene, &format!("during-{round}"));
+        round += 1;
         scene.commands.flush();
         process.tasks("closed") > 0
     });
