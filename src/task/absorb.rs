@@ -24,7 +24,7 @@ use crate::timer::outcome::{Answer, Effect, Mutation, Outcome, Reason, Rejection
 use crate::timer::schedule;
 use crate::timer::sweep;
 use crate::timer::view::View;
-use crate::wire::command::{Refused, decode};
+use crate::wire::command::{Refused, decode_record};
 use crate::wire::forward;
 use crate::wire::partition::partition_of;
 
@@ -65,7 +65,7 @@ impl<S: Store> Task<S> {
         if self.came_already(record, rules) {
             self.tally.unchanged += 1;
         } else {
-            match decode(record.value.as_ref(), &record.headers) {
+            match decode_record(record.key.as_ref(), record.value.as_ref(), &record.headers) {
                 Ok(command) => self.absorb_command(record, &command, now, rules)?,
                 Err(refused) => self.refuse(record, refused, rules),
             }

@@ -93,8 +93,13 @@ pub(super) fn answer(answer: &Answer) -> Emission {
 pub(super) fn forward(record: &InputRecord, command: &Command, home: Partition) -> Emission {
     // The answer, and so the command, keeps the encoding of the original; without a reply either will do.
     let encoding = command.reply.as_ref().map_or(Encoding::Protobuf, |reply| reply.encoding);
-    let mut headers: Vec<Header> =
-        record.headers.iter().filter(|header| !header.key.eq_ignore_ascii_case("content-type")).cloned().collect();
+    // Those of a record that is scheduled as it is are in the command.
+    let is_kept = |header: &&Header| !header.key.eq_ignore_ascii_case("content-type");
+    let mut headers: Vec<Header> = if wire::command::is_scheduled(&record.headers) {
+        Vec::new()
+    } else {
+        record.headers.iter().filter(is_kept).cloned().collect()
+    };
     headers.push(wire::content_type::header(encoding));
     headers.push(wire::forward::header(Origin { partition: record.partition, offset: record.offset }));
     Emission {

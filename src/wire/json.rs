@@ -107,9 +107,21 @@ impl fmt::Display for Json {
     }
 }
 
+/// What the names of headers that say what to do with a record begin with.
+pub(super) const HEADER_PREFIX: &str = "punctual-";
+
+/// How error texts name members.
+#[derive(Debug)]
+enum Naming {
+    /// By their path in the command: `arm.at`.
+    Path(String),
+    /// As headers: `punctual-timer-id` for `timer_id`.
+    Headers,
+}
+
 /// The members of an object that are still to be read.
 pub(super) struct Members {
-    path: String,
+    naming: Naming,
     rest: Vec<(String, Json)>,
 }
 
@@ -123,10 +135,23 @@ impl Members {
             let name = if path.is_empty() { "the command" } else { path };
             return Err(unreadable(format!("{name} is {json}; give an object")));
         };
-        let members = Self { path: path.to_owned(), rest };
+        Self::new(Naming::Path(path.to_owned()), rest, known)
+    }
+
+    /// Opens what headers say: the `known` members, each once.
+    ///
+    /// # Errors
+    /// A rejection when a member is unknown or stands twice.
+    pub(super) fn of_headers(members: Vec<(String, Json)>, known: &[&str]) -> Result<Self, Rejection> {
+        Self::new(Naming::Headers, members, known)
+    }
+
+    fn new(naming: Naming, rest: Vec<(String, Json)>, known: &[&str]) -> Result<Self, Rejection> {
+        let members = Self { naming, rest };
         let mut seen = BTreeSet::new();
         for (name, _) in &members.rest {
             if !known.contains(&name.as_str()) {
+                let known: Vec<String> = known.iter().map(|name| members.short_name(name)).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 return Err(unreadable(format!("`{}` is not a known field; known here: {known}", members.name(name))));
             }
@@ -139,7 +164,18 @@ impl Members {
 
     /// Returns the full name of the member, for error texts.
     pub(super) fn name(&self, member: &str) -> String {
-        if self.path.is_empty() { shown(member) } else { format!("{}.{}", self.path, shown(member)) }
+        match &self.naming {
+            Naming::Path(path) if !path.is_empty() => format!("{path}.{}", self.short_name(member)),
+            Naming::Path(_) | Naming::Headers => self.short_name(member),
+        }
+    }
+
+    /// Returns the name of the member among its like.
+    fn short_name(&self, member: &str) -> String {
+        match self.naming {
+            Naming::Path(_) => shown(member),
+            Naming::Headers => format!("{HEADER_PREFIX}{}", shown(member).replace('_', "-")),
+        }
     }
 
     /// Takes the member, unless it is absent or null.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use punctual::timer::command::{Command, Encoding, Reply};
 use punctual::timer::model::Header;
-use punctual::wire::command::{decode, encode};
+use punctual::wire::command::{decode, decode_record, encode, is_scheduled};
 use punctual::wire::{content_type, forward};
 
 use crate::bounds::Ceiling;
@@ -23,7 +23,15 @@ const DETAIL_BYTES_MAX: usize = 2048;
 const MEDIA_TYPES: &[&str] =
     &["", content_type::JSON, content_type::PROTOBUF, "application/json; charset=utf-8", "text/plain"];
 
-const HEADER_NAMES: &[&str] = &["content-type", "Content-Type", "punctual-forwarded"];
+const HEADER_NAMES: &[&str] = &[
+    "content-type",
+    "Content-Type",
+    "punctual-forwarded",
+    "punctual-at",
+    "punctual-calendar",
+    "punctual-kind",
+    "punctual-timer-id",
+];
 
 /// Inputs that failed once.
 const KEPT: &[(&[u8], &str)] = &[
@@ -34,9 +42,15 @@ const KEPT: &[(&[u8], &str)] = &[
 fn check(value: &[u8], headers: &[Header]) -> Result<(), TestCaseError> {
     let value = Bytes::copy_from_slice(value);
     let header_bytes: usize = headers.iter().map(|header| header.value.as_ref().map_or(0, Bytes::len)).sum();
-    match CEILING.check(value.len() + header_bytes, || decode(Some(&value), headers).map_err(Box::new)) {
+    match CEILING
+        .check(value.len() + header_bytes, || decode_record(Some(&value), Some(&value), headers).map_err(Box::new))
+    {
         Ok(command) => {
-            let encoding = content_type::encoding_of(&value, headers).unwrap();
+            let encoding = if is_scheduled(headers) {
+                Encoding::Json
+            } else {
+                content_type::encoding_of(&value, headers).unwrap()
+            };
             let written = encode(&command, encoding);
             let again = decode(Some(&written), &[content_type::header(encoding)]);
             prop_assert_eq!(again, Ok(command), "INV-WIRE-2: {:?}", written);

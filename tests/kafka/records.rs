@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::broker::Broker;
 use crate::harness::commands::Partitioner;
+use crate::harness::reader::Received;
 use crate::harness::scene::{Scene, after};
 
 const BOUND: Duration = Duration::from_secs(30);
@@ -103,4 +104,48 @@ fn the_identity_decides_and_not_the_key() {
     }
     scene.commands.flush();
     scene.settle_all();
+}
+
+/// Any record, scheduled as it is: its key, value and headers come back, whatever partition its key led it to.
+#[test]
+fn a_record_is_scheduled_as_it_is() {
+    let mut scene = Scene::new(Broker::shared(), "as-it-is");
+    let process = scene.serve("a");
+    let due = after(Duration::from_secs(4));
+    let at = due.to_string();
+    let value: &[u8] = &[0xFF, 0x00, b'{'];
+    for number in 0..40 {
+        let (key, timer_id) = (format!("customer-{number}"), format!("t-{number}"));
+        scene.account.armed(&format!("default/{key}/{timer_id}"), due);
+        let headers: [(&str, Option<&[u8]>); 7] = [
+            ("content-type", Some(b"application/avro")),
+            ("punctual-timer-id", Some(timer_id.as_bytes())),
+            ("x", Some(&[0xFF])),
+            ("punctual-kind", Some(b"email")),
+            ("punctual-at", Some(at.as_bytes())),
+            ("x", None),
+            ("punctual-correlation-id", Some(timer_id.as_bytes())),
+        ];
+        // Every other is a tombstone.
+        scene.commands.send_record(Some(&key), (number % 2 == 0).then_some(value), &headers);
+    }
+    scene.commands.flush();
+    scene.results.wait_for(40, BOUND, "every record is answered");
+    scene.settle_all();
+    assert!(process.metric("punctual_forwarded_total") > 0.0, "no record was on another partition than its run's");
+    for event in scene.fired.records() {
+        let number: usize = event.header("punctual-timer-id").unwrap()["t-".len()..].parse().unwrap();
+        assert_eq!(event.key.as_deref(), Some(format!("customer-{number}").as_bytes()));
+        assert_eq!(event.value.as_deref(), number.is_multiple_of(2).then_some(value));
+        let own: Vec<_> =
+            event.headers.iter().filter(|(key, _)| !key.starts_with("ce_") && !key.starts_with("punctual-")).collect();
+        let expected = [
+            ("content-type".to_owned(), Some(b"application/avro".to_vec())),
+            ("x".to_owned(), Some(vec![0xFF])),
+            ("x".to_owned(), None),
+        ];
+        assert_eq!(own, expected.iter().collect::<Vec<_>>());
+    }
+    let outcome = |answer: &Received| serde_json::from_slice::<Value>(answer.value.as_ref().unwrap()).unwrap();
+    assert!(scene.results.records().iter().all(|answer| outcome(answer)["outcome"] == "armed"), "answered in JSON");
 }

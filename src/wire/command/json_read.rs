@@ -94,7 +94,7 @@ fn read_arm(arm: Json) -> Result<proto::Arm, Rejection> {
     })
 }
 
-fn read_kind(members: &mut Members) -> Result<proto::arm::KindRef, Rejection> {
+pub(super) fn read_kind(members: &mut Members) -> Result<proto::arm::KindRef, Rejection> {
     match members.take("kind") {
         None => Err(members.missing("kind")),
         Some(Json::Text(name)) => Ok(proto::arm::KindRef::Kind(name)),
@@ -109,7 +109,7 @@ fn read_kind(members: &mut Members) -> Result<proto::arm::KindRef, Rejection> {
     }
 }
 
-fn read_on_conflict(members: &mut Members) -> Result<proto::OnConflict, Rejection> {
+pub(super) fn read_on_conflict(members: &mut Members) -> Result<proto::OnConflict, Rejection> {
     match members.text("on_conflict")?.as_deref() {
         None | Some("keep") => Ok(proto::OnConflict::Keep),
         Some("replace") => Ok(proto::OnConflict::Replace),

@@ -1,11 +1,12 @@
 //! Commands, from and to the records of the arm topic.
 //!
-//! Owns [`decode`], [`encode`], and [`Refused`]: what is still known of a record that is no valid command. Both encodings
-//! meet in the generated `proto::Command`, which one function turns into the core's command.
+//! Owns [`decode_record`], [`decode`], [`encode`], and [`Refused`]: what is still known of a record that is no valid command.
+//! All forms meet in the generated `proto::Command`, which one function turns into the core's command.
 //!
 //! ```text
 //!   JSON     ──json_read──▶ proto::Command ──form──▶ timer::command::Command
 //!   protobuf ──prost──────▶
+//!   headers  ──scheduled──▶
 //! ```
 //!
 //! Never judges a command against the state or the settings: that is `timer::apply`. Keeps: [`decode`] after [`encode`]
@@ -16,7 +17,10 @@ mod json_read;
 mod json_when;
 mod json_write;
 pub(super) mod parts;
+mod scheduled;
 mod when;
+
+pub use scheduled::is_scheduled;
 
 use bytes::Bytes;
 use prost::Message;
@@ -41,7 +45,20 @@ pub struct Refused {
     pub timer: Option<TimerKey>,
 }
 
-/// Parses the value of a record of the arm topic; its headers name the encoding.
+/// Parses a record of the arm topic: a command, or any record with headers that say when it is to be emitted.
+///
+/// # Errors
+/// As [`decode`].
+#[expect(clippy::result_large_err, reason = "a refused command is rare, and its caller takes it apart at once")]
+pub fn decode_record(key: Option<&Bytes>, value: Option<&Bytes>, headers: &[Header]) -> Result<Command, Refused> {
+    if !is_scheduled(headers) {
+        return decode(value, headers);
+    }
+    let command = scheduled::read(key, value, headers).and_then(|message| form::from_proto(message, Encoding::Json));
+    command.map_err(|rejection| scheduled::glimpse(key, headers).refuse(rejection, Encoding::Json))
+}
+
+/// Parses the value of a command; its headers name the encoding.
 ///
 /// # Errors
 /// [`Refused`] when the record is no valid command. The caller answers it, dead-letters it, and goes on.

@@ -62,8 +62,16 @@ impl Commands {
 
     /// Sends any record with a content type.
     pub(crate) fn send(&self, key: Option<&str>, value: Option<&[u8]>, content_type: &str) {
-        let header = Header { key: "content-type", value: Some(content_type) };
-        let mut record = BaseRecord::<str, [u8]>::to(&self.topic).headers(OwnedHeaders::new().insert(header));
+        self.send_record(key, value, &[("content-type", Some(content_type.as_bytes()))]);
+    }
+
+    /// Sends any record.
+    pub(crate) fn send_record(&self, key: Option<&str>, value: Option<&[u8]>, headers: &[(&str, Option<&[u8]>)]) {
+        let mut all = OwnedHeaders::new();
+        for (key, value) in headers {
+            all = all.insert(Header { key, value: *value });
+        }
+        let mut record = BaseRecord::<str, [u8]>::to(&self.topic).headers(all);
         record.key = key;
         record.payload = value;
         self.producer.send(record).map_err(|(error, _)| error).unwrap();

@@ -54,7 +54,10 @@ fn remove_directories_of_ended_runs(parent: &Path) {
         if !Path::new("/proc").join(&run).exists() {
             // Another run that starts beside this one removes them as well.
             let removed = fs::remove_dir_all(parent.join(run));
-            assert!(removed.is_ok() || removed.is_err_and(|error| error.kind() == ErrorKind::NotFound));
+            assert!(
+                removed.is_ok() || removed.is_err_and(|error| error.kind() == ErrorKind::NotFound),
+                "it is in the way"
+            );
         }
     }
 }
