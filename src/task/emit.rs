@@ -91,25 +91,30 @@ pub(super) fn answer(answer: &Answer) -> Emission {
 
 /// Returns the command on its way to the partition where it belongs.
 pub(super) fn forward(record: &InputRecord, command: &Command, home: Partition) -> Emission {
-    // The answer, and so the command, keeps the encoding of the original; without a reply either will do.
-    let encoding = command.reply.as_ref().map_or(Encoding::Protobuf, |reply| reply.encoding);
-    // Those of a record that is scheduled as it is are in the command.
-    let is_kept = |header: &&Header| !header.key.eq_ignore_ascii_case("content-type");
-    let mut headers: Vec<Header> = if wire::command::is_scheduled(&record.headers) {
-        Vec::new()
+    let (key, value, mut headers) = if wire::command::is_scheduled(&record.headers) {
+        (record.key.clone(), record.value.clone(), wire::command::resolved(&record.headers, command))
     } else {
-        record.headers.iter().filter(is_kept).cloned().collect()
+        encoded(record, command)
     };
-    headers.push(wire::content_type::header(encoding));
     headers.push(wire::forward::header(Origin { partition: record.partition, offset: record.offset }));
     Emission {
         to: Destination::Arm,
         partition: Some(home),
-        key: Some(Bytes::from(command.action.run().to_string())),
-        value: Some(wire::command::encode(command, encoding)),
+        key,
+        value,
         headers,
         timestamp: record.timestamp.filter(|_| !is_on(Bug::ForwardedAfresh)),
     }
+}
+
+fn encoded(record: &InputRecord, command: &Command) -> (Option<Bytes>, Option<Bytes>, Vec<Header>) {
+    // The answer, and so the command, keeps the encoding of the original; without a reply either will do.
+    let encoding = command.reply.as_ref().map_or(Encoding::Protobuf, |reply| reply.encoding);
+    let is_kept = |header: &&Header| !header.key.eq_ignore_ascii_case("content-type");
+    let mut headers: Vec<Header> = record.headers.iter().filter(is_kept).cloned().collect();
+    headers.push(wire::content_type::header(encoding));
+    let key = Bytes::from(command.action.run().to_string());
+    (Some(key), Some(wire::command::encode(command, encoding)), headers)
 }
 
 /// Returns the dead letter of a record that is not a command or was rejected.

@@ -5,9 +5,10 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use punctual::timer::command::{Command, Encoding, Reply};
+use punctual::timer::command::{Action, Command, Encoding, Reply};
+use punctual::timer::kind::KindRef;
 use punctual::timer::model::Header;
-use punctual::wire::command::{decode, decode_record, encode, is_scheduled};
+use punctual::wire::command::{decode, decode_record, encode, is_scheduled, resolved};
 use punctual::wire::{content_type, forward};
 
 use crate::bounds::Ceiling;
@@ -47,6 +48,8 @@ fn check(value: &[u8], headers: &[Header]) -> Result<(), TestCaseError> {
     {
         Ok(command) => {
             let encoding = if is_scheduled(headers) {
+                let again = decode_record(Some(&value), Some(&value), &resolved(headers, &command));
+                prop_assert_eq!(again.as_ref(), Ok(&command), "INV-WIRE-2: {:?}", headers);
                 Encoding::Json
             } else {
                 content_type::encoding_of(&value, headers).unwrap()
@@ -147,6 +150,36 @@ fn headers_of_any_kind() {
             prop_assert!(headers.contains(&forward::header(origin)), "{origin:?} is written as it was read");
         }
         check(&value, &headers)
+    });
+}
+
+/// Every form of when that a command may have is read back from headers.
+#[test]
+fn records_that_are_scheduled_as_they_are_come_back() {
+    fuzz(&strategy::command(), |(command, _)| {
+        let Action::Arm(arm) = &command.action else { return Ok(()) };
+        let text = |name: &str, text: &str| Header { key: name.to_owned(), value: Some(Bytes::from(text.to_owned())) };
+        let kind = match &arm.kind {
+            KindRef::Number(number) => number.to_string(),
+            // Digits are a number in this form.
+            KindRef::Name(name) if name.bytes().all(|byte| byte.is_ascii_digit()) => return Ok(()),
+            KindRef::Name(name) => name.clone(),
+        };
+        let mut headers = vec![
+            text("punctual-tenant", arm.key.run.tenant.as_str()),
+            text("punctual-run", arm.key.run.run.as_str()),
+            text("punctual-timer-id", arm.key.id.as_str()),
+            text("punctual-kind", &kind),
+        ];
+        headers.extend(arm.headers.iter().filter(|header| !header.key.starts_with("punctual-")).cloned());
+        let headers = resolved(&headers, &command);
+        let Action::Arm(read) = decode_record(arm.record_key.as_ref(), arm.payload.as_ref(), &headers).unwrap().action
+        else {
+            return Err(TestCaseError::fail("no arm"));
+        };
+        prop_assert_eq!((&read.key, &read.when), (&arm.key, &arm.when));
+        prop_assert_eq!((&read.record_key, &read.payload), (&arm.record_key, &arm.payload));
+        check(arm.payload.as_deref().unwrap_or_default(), &headers)
     });
 }
 

@@ -20,7 +20,7 @@ pub(super) mod parts;
 mod scheduled;
 mod when;
 
-pub use scheduled::is_scheduled;
+pub use scheduled::{is_scheduled, resolved};
 
 use bytes::Bytes;
 use prost::Message;

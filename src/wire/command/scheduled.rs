@@ -12,7 +12,8 @@
 use bytes::Bytes;
 
 use super::json_when::{self, FORMS};
-use super::{Glimpse, json_read};
+use super::{Glimpse, json_read, when};
+use crate::timer::command::{Action, Command};
 use crate::timer::model::Header;
 use crate::timer::outcome::{Reason, Rejection};
 use crate::wire::json::{HEADER_PREFIX, Json, Members};
@@ -32,8 +33,8 @@ const FIELDS: [&str; 12] = [
     "local",
     "calendar",
 ];
-/// What the service writes into a dead letter: it may be sent again as it is.
-const DEAD_LETTER_PREFIX: &str = "punctual-dead-letter-";
+/// What the service itself has added: a dead letter may be sent again as it is.
+const OWN_PREFIXES: [&str; 2] = ["punctual-dead-letter-", "punctual-forwarded"];
 
 /// Returns whether a record is in this form: one of its headers says when.
 pub fn is_scheduled(headers: &[Header]) -> bool {
@@ -43,7 +44,25 @@ pub fn is_scheduled(headers: &[Header]) -> bool {
 /// Returns the name of the field that a header gives, if it is an instruction.
 fn field_of(header: &Header) -> Option<String> {
     let name = header.key.strip_prefix(HEADER_PREFIX)?;
-    (!header.key.starts_with(DEAD_LETTER_PREFIX)).then(|| name.replace('-', "_"))
+    (!is_own(header)).then(|| name.replace('-', "_"))
+}
+
+fn is_own(header: &Header) -> bool {
+    OWN_PREFIXES.iter().any(|prefix| header.key.starts_with(prefix))
+}
+
+/// Returns the headers with which a record says what `command`, which was read from it, has become: its *when* was resolved.
+pub fn resolved(headers: &[Header], command: &Command) -> Vec<Header> {
+    let says_when = |header: &Header| field_of(header).is_some_and(|field| FORMS.contains(&field.as_str()));
+    let mut resolved: Vec<Header> = headers.iter().filter(|header| !says_when(header)).cloned().collect();
+    let Action::Arm(arm) = &command.action else { return resolved };
+    let when = when::to_proto(&arm.when);
+    let fields = serde_json::to_value(json_when::fields(Some(&when))).unwrap_or_default();
+    for (field, value) in fields.as_object().into_iter().flatten() {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        resolved.push(Header { key: format!("{HEADER_PREFIX}{field}"), value: Some(Bytes::from(text)) });
+    }
+    resolved
 }
 
 pub(super) fn read(
@@ -56,7 +75,7 @@ pub(super) fn read(
     for header in headers {
         match field_of(header) {
             Some(field) => instructions.push((field.clone(), instruction(header, &field)?)),
-            None if header.key.starts_with(DEAD_LETTER_PREFIX) => {}
+            None if is_own(header) => {}
             None => own.push(header.clone()),
         }
     }
@@ -100,7 +119,8 @@ fn instruction(header: &Header, field: &str) -> Result<Json, Rejection> {
                 return Err(Rejection::new(Reason::Unreadable, detail));
             };
             // As on the command line: digits are a number.
-            let number = (field == "kind").then(|| text.parse().ok()).flatten();
+            let is_number = field == "kind" && text.bytes().all(|byte| byte.is_ascii_digit());
+            let number = is_number.then(|| text.parse().ok()).flatten();
             Ok(number.map_or(Json::Text(text), Json::Whole))
         }
     }
