@@ -2,8 +2,13 @@
 
 use std::error::Error;
 
-const FILES: [&str; 4] =
-    ["punctual/v1/record.proto", "punctual/v1/command.proto", "punctual/v1/result.proto", "punctual/v1/state.proto"];
+const FILES: [&str; 5] = [
+    "punctual/v1/record.proto",
+    "punctual/v1/command.proto",
+    "punctual/v1/result.proto",
+    "punctual/v1/state.proto",
+    "punctual/v1/outbox.proto",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto");

@@ -1,4 +1,4 @@
-//! punctual: durable timers for Kafka, fired exactly once and never early.
+//! punctual: durable timers for Kafka, fired exactly once and never early; [`engine`] has them without Kafka.
 //!
 //! The modules stand in the order of their layers; each names itself and lower ones only (`tests/tidy.rs`).
 
@@ -15,6 +15,7 @@ pub mod wire;
 pub mod log;
 pub mod store;
 
+pub mod engine;
 pub mod task;
 
 pub mod worker;

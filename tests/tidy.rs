@@ -21,7 +21,7 @@ const LAYERS: &[&[&str]] = &[
     &["calendar", "timer"],
     &["wire"],
     &["log", "store"],
-    &["task"],
+    &["engine", "task"],
     &["worker"],
     &["config", "telemetry"],
     &["admin", "cli", "service"],
@@ -49,6 +49,7 @@ const CORE: &[&str] =
 const SIMULATED: &[&str] = &[
     "src/log/mod.rs",
     "src/log/transaction/",
+    "src/engine/",
     "src/task/",
     "src/worker/",
     "src/store/overlay.rs",

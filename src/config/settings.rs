@@ -258,6 +258,7 @@ fn read_limits(layers: &Layers) -> Result<Limits, ConfigError> {
         skew_max: layers.text("clock.max_skew")?.duration(Duration::ZERO..=DAY)?,
         fired_bytes_max: layers.text("limits.fired_bytes_max")?.size_in_memory(16 * KIB..=16 * MIB)?,
         outbox_bytes_max: layers.text("limits.outbox_bytes_max")?.size_in_memory(KIB..=16 * MIB)?,
+        ..Limits::default()
     })
 }
 

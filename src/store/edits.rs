@@ -185,6 +185,7 @@ impl Edits {
             runs: self.runs.iter().map(run).collect(),
             tenants: self.tenants.clone(),
             header: StoreHeader { cursors: self.cursors.clone(), pending: self.pending.clone(), ..header.clone() },
+            outbox: None,
         }
     }
 

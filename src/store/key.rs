@@ -11,6 +11,8 @@
 //! agenda   instant u64 BE (ms) │ tenant part │ run part     nothing
 //! meta     0x01                                             the header
 //!          0x02 │ tenant part                               pending timers of the tenant, u64 BE
+//!          0x03                                             the format of an embedded engine, and the bounds of its outbox
+//!          0x04 │ number u64 BE                             an entry of that outbox, as wire encodes it
 //! part     the bytes with 0x00 as 0x00 0xFF, then 0x00 0x01
 //! ```
 
@@ -27,6 +29,10 @@ use crate::wire::key::{append_part, append_run, append_timer, read_run, read_tim
 pub const HEADER: [u8; 1] = [0x01];
 /// The first byte of the rows that count a tenant's pending timers.
 const TENANT_COUNT: u8 = 0x02;
+/// The row of an embedded engine.
+pub const ENGINE: [u8; 1] = [0x03];
+/// The first byte of the rows of its outbox.
+const OUTBOX: u8 = 0x04;
 
 /// The length of a place: kind, wake, generation.
 const PLACE_BYTES: usize = 1 + 8 + 8;
@@ -142,6 +148,29 @@ pub fn tenant_count(tenant: &Tenant) -> Vec<u8> {
     let mut bytes = vec![TENANT_COUNT];
     append_part(&mut bytes, tenant.as_str().as_bytes());
     bytes
+}
+
+/// Returns the key in `meta` of an entry of the outbox.
+pub fn outbox(number: u64) -> Vec<u8> {
+    let mut bytes = vec![OUTBOX];
+    bytes.extend(number.to_be_bytes());
+    bytes
+}
+
+/// Returns the range in `meta` of the entries with the numbers from `from` up to, and without, `to`.
+pub fn outbox_range(from: u64, to: u64) -> (Vec<u8>, Vec<u8>) {
+    (outbox(from), outbox(to))
+}
+
+/// Reads the key of an entry of the outbox.
+///
+/// # Errors
+/// When the bytes are not such a key.
+pub fn read_outbox(bytes: &[u8]) -> Result<u64, KeyError> {
+    let number = bytes.strip_prefix(&[OUTBOX]).and_then(|number| number.try_into().ok());
+    let number =
+        number.ok_or_else(|| KeyError::new("a key of the outbox", bytes, &"it is not its byte and a number"))?;
+    Ok(u64::from_be_bytes(number))
 }
 
 /// Returns the value of a count.

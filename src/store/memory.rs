@@ -8,6 +8,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
+use super::outbox::{Outbox, OutboxBounds};
 use super::{Batch, RunChange, Store, StoreError, StoreHeader, TimerChange, row};
 use crate::time::Timestamp;
 use crate::timer::identity::{RunKey, Tenant, TimerId, TimerKey};
@@ -24,6 +25,8 @@ pub struct MemoryStore {
     agenda: BTreeSet<(Timestamp, RunKey)>,
     tenants: BTreeMap<Tenant, u64>,
     header: StoreHeader,
+    outbox: BTreeMap<u64, Bytes>,
+    outbox_bounds: OutboxBounds,
 }
 
 impl MemoryStore {
@@ -142,10 +145,26 @@ impl Store for MemoryStore {
             self.change_count(tenant, by);
         }
         self.header = batch.header;
+        if let Some(change) = batch.outbox {
+            self.outbox = self.outbox.split_off(&change.bounds.first);
+            self.outbox.extend(change.added);
+            self.outbox_bounds = change.bounds;
+        }
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+impl Outbox for MemoryStore {
+    fn bounds(&self) -> OutboxBounds {
+        self.outbox_bounds
+    }
+
+    fn entries(&self, from: u64, rows_max: usize) -> Result<Vec<(u64, Bytes)>, StoreError> {
+        let entries = self.outbox.range(from..).take(rows_max);
+        Ok(entries.map(|(number, body)| (*number, body.clone())).collect())
     }
 }

@@ -1,15 +1,17 @@
 //! Where a partition's timers are kept on this machine.
 //!
 //! Owns the seam [`Store`] with its two implementors ([`memory`], [`rocks`]), the [`overlay`] that holds the changes of
-//! the open transaction (`edits`) above one, and the byte order of keys ([`key`]). Never knows the log: positions are numbers it is told.
+//! the open transaction (`edits`) above one, the byte order of keys ([`key`]), and the [`outbox`] of an embedded engine. Never knows the log: positions are numbers it is told.
 //! Keeps: a batch is applied whole or not at all, and carries the positions that it brings the store to (INV-STORE-1);
 //! the store never runs ahead of the log (INV-STORE-2).
 
 pub mod key;
 pub mod memory;
+pub mod outbox;
 pub mod overlay;
 pub mod rocks;
 
+mod boxed;
 mod edits;
 #[cfg(test)]
 mod model_check;
@@ -136,6 +138,8 @@ pub struct Batch {
     pub tenants: BTreeMap<Tenant, i64>,
     /// The header from now on.
     pub header: StoreHeader,
+    /// What becomes of the outbox of an embedded engine; a partition's store has none.
+    pub outbox: Option<outbox::OutboxChange>,
 }
 
 /// A partition's committed state.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::rules::Rules;
-use super::{Phase, Task, emit, guard};
+use super::{Phase, Task, emit};
 use crate::log::{Emission, InputRecord};
 use crate::planted::{Bug, is_on};
 use crate::position::Position;
@@ -18,6 +18,7 @@ use crate::timer::apply::{Context, apply};
 use crate::timer::budget::Tick;
 use crate::timer::command::{Action, Command};
 use crate::timer::fire::{FireReport, FireRules, fire_due};
+use crate::timer::guard;
 use crate::timer::kind::KindNumber;
 use crate::timer::model::{DueKey, Generation};
 use crate::timer::outcome::{Answer, Effect, Mutation, Outcome, Reason, Rejection, Verdict};

@@ -24,7 +24,6 @@ pub mod rules;
 pub mod settle;
 pub mod tally;
 
-mod guard;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};

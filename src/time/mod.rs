@@ -5,6 +5,7 @@
 //! Keeps: arithmetic on instants is checked; nothing wraps or saturates in silence.
 
 pub mod guard;
+pub mod rounding;
 pub mod system;
 
 use crate::text::shown;

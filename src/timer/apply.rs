@@ -111,7 +111,7 @@ struct Resolved {
 }
 
 fn resolve(arm: &Arm, context: &Context<'_>) -> Result<Resolved, Rejection> {
-    let (number, kind) = resolve_kind(&arm.kind, context.registry)?;
+    let (number, kind) = resolve_kind(&arm.kind, context)?;
     let scheduled = schedule::resolve(&arm.when, context)?;
     let due = scheduled.due;
     let armed = context.time_of_command();
@@ -140,11 +140,12 @@ fn resolve(arm: &Arm, context: &Context<'_>) -> Result<Resolved, Rejection> {
     }
 }
 
-fn resolve_kind<'a>(kind: &KindRef, registry: &'a Registry) -> Result<(KindNumber, Option<&'a Kind>), Rejection> {
+fn resolve_kind<'a>(kind: &KindRef, context: &Context<'a>) -> Result<(KindNumber, Option<&'a Kind>), Rejection> {
+    let registry = context.registry;
     match kind {
         KindRef::Number(number) => {
             let kind = registry.get(*number);
-            if kind.is_none() && number.get() > KIND_NUMBER_MAX {
+            if kind.is_none() && number.get() > KIND_NUMBER_MAX && !context.limits.takes_reserved_kinds {
                 let detail = format!("kind number {number} is reserved for tests; use 1 to {KIND_NUMBER_MAX}");
                 return Err(Rejection::new(Reason::InvalidKind, detail));
             }

@@ -55,9 +55,29 @@ impl Tick {
         Self { budget, fired: 0, scanned: 0, bytes: 0, fired_per_kind: BTreeMap::new(), shares: BTreeMap::new() }
     }
 
-    /// Lowers the share of a kind; a larger one than that of the budget changes nothing, and 0 means 1.
+    /// Lowers the share of a kind; a larger one than it has changes nothing, and 0 means 1.
     pub fn lower_share(&mut self, kind: KindNumber, fired_max: usize) {
-        self.shares.insert(kind, fired_max.max(1));
+        let share = self.shares.entry(kind).or_insert(usize::MAX);
+        *share = fired_max.max(1).min(*share);
+    }
+
+    /// Returns the limits.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Charges work that is done beside the engine in the same tick, if all of it fits into what is left. Returns whether it
+    /// does; a charge that does not fit changes nothing.
+    pub fn try_charge(&mut self, fired: usize, scanned: usize, bytes: usize) -> bool {
+        let fired_left = self.budget.fired_max.max(1).saturating_sub(self.fired);
+        let bytes_left = self.budget.bytes_max.max(1).saturating_sub(self.bytes);
+        let fits = fired <= fired_left && scanned <= self.scans_left() && bytes <= bytes_left;
+        if fits {
+            self.fired += fired;
+            self.scanned += scanned;
+            self.bytes += bytes;
+        }
+        fits
     }
 
     /// Returns how many rows may still be looked at.
@@ -133,5 +153,20 @@ mod tests {
         tick.lower_share(zero, 0);
         let allowance = |kind| tick.allowance(kind, Duration::ZERO);
         assert_eq!([slow, eager, zero].map(allowance), [5, 32, 1]);
+        tick.lower_share(slow, 10);
+        assert_eq!(tick.allowance(slow, Duration::ZERO), 5, "nor does the handler of another engine");
+    }
+
+    #[test]
+    fn a_charge_that_does_not_fit_changes_nothing() {
+        let kind = KindNumber::new(1).unwrap();
+        let budget = Budget { fired_max: 3, scanned_max: 5, bytes_max: 10, ..Budget::default() };
+        let mut tick = Tick::new(budget);
+        for (fired, scanned, bytes) in [(4, 0, 0), (0, 6, 0), (0, 0, 11), (usize::MAX, usize::MAX, usize::MAX)] {
+            assert!(!tick.try_charge(fired, scanned, bytes), "{fired}, {scanned}, {bytes}");
+            assert_eq!((tick.allowance(kind, Duration::ZERO), tick.scans_left()), (3, 5));
+        }
+        assert!(tick.try_charge(2, 3, 10), "it fits");
+        assert_eq!((tick.allowance(kind, Duration::ZERO), tick.scans_left()), (0, 2), "the bytes are used up");
     }
 }

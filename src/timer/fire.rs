@@ -345,7 +345,7 @@ impl<V: View> Pass<'_, V> {
 }
 
 /// Returns why a timer is not to fire any more, if it is not. A claimed one that was delivered once is late by intention.
-fn expiry(timer: &Timer, kind: Option<&Kind>, now: Timestamp) -> Option<ExpiryReason> {
+pub(super) fn expiry(timer: &Timer, kind: Option<&Kind>, now: Timestamp) -> Option<ExpiryReason> {
     if timer.claim.is_some_and(|claim| claim.is_used_up(timer.attempt)) {
         return Some(ExpiryReason::AttemptsExhausted);
     }

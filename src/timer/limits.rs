@@ -22,6 +22,10 @@ pub struct Limits {
     pub fired_bytes_max: usize,
     /// Most bytes of all outbox records of one timer.
     pub outbox_bytes_max: usize,
+    /// Instants below this are taken for seconds and refused; with 0 none is.
+    pub seconds_suspected_below_ms: i64,
+    /// Whether a kind with a number above 0xEF may be armed that the registry does not have.
+    pub takes_reserved_kinds: bool,
 }
 
 impl Default for Limits {
@@ -31,6 +35,8 @@ impl Default for Limits {
             skew_max: Duration::from_mins(5),
             fired_bytes_max: 1_000_000,
             outbox_bytes_max: 256 * 1024,
+            seconds_suspected_below_ms: SECONDS_SUSPECTED_BELOW_MS,
+            takes_reserved_kinds: false,
         }
     }
 }

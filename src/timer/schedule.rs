@@ -6,7 +6,6 @@
 
 use super::apply::Context;
 use super::command::{RecurringWish, RuleWish, When};
-use super::limits::SECONDS_SUSPECTED_BELOW_MS;
 use super::outcome::{Reason, Rejection};
 use super::recurring::Recurring;
 use crate::calendar::digest::{self, Digest};
@@ -37,7 +36,7 @@ pub struct Scheduled {
 /// When the record's timestamp is needed and is missing or ahead of us, or no acceptable instant comes of it.
 pub fn resolve(when: &When, context: &Context<'_>) -> Result<Scheduled, Rejection> {
     let (due, recurring, resolved_with) = match when {
-        When::At(at) => (at_instant(*at)?, None, None),
+        When::At(at) => (at_instant(*at, context)?, None, None),
         When::AfterMillis(after) => (after_millis(*after, context)?, None, None),
         When::Recurring(wish) => {
             let (due, recurring) = first_occurrence(wish, context)?;
@@ -69,12 +68,12 @@ pub fn independent(when: &When, context: &Context<'_>) -> Result<When, Rejection
     }
 }
 
-fn at_instant(at: Timestamp) -> Result<Timestamp, Rejection> {
+fn at_instant(at: Timestamp, context: &Context<'_>) -> Result<Timestamp, Rejection> {
     if at < Timestamp::EPOCH || at > Timestamp::MAX {
         let detail = format!("at is {} ms, outside the years 1970 to 9999", at.as_millis());
         return Err(Rejection::new(Reason::InvalidDue, detail));
     }
-    if at.as_millis() < SECONDS_SUSPECTED_BELOW_MS {
+    if at.as_millis() < context.limits.seconds_suspected_below_ms {
         let detail = format!("at is {} ms since 1970, which looks like seconds; give milliseconds", at.as_millis());
         return Err(Rejection::new(Reason::DueInSeconds, detail));
     }

@@ -1,7 +1,7 @@
 //! The wire: bytes and what they mean, in both directions.
 //!
-//! Owns every encoding that leaves the process: commands, results, fired records, dead letters, and the state in the
-//! changelog and the store. The only user of prost. Never knows where bytes come from or go to: no log, no store.
+//! Owns every encoding that leaves the process: commands, results, fired records, dead letters, the state in the
+//! changelog and the store, and the outbox of an embedded engine. The only user of prost. Never knows where bytes come from or go to: no log, no store.
 //!
 //! ```text
 //!   arm topic ──▶ command::decode ──▶ core ──▶ fired::headers, answer::encode, dead_letter::headers ──▶ topics
@@ -17,6 +17,7 @@ pub mod command;
 pub mod content_type;
 pub mod dead_letter;
 pub mod duration;
+pub mod emitted;
 pub mod fired;
 pub mod forward;
 pub mod key;

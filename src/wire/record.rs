@@ -14,19 +14,21 @@ pub(super) fn headers_from_proto(headers: Vec<proto::Header>) -> Vec<Header> {
 }
 
 pub(super) fn outbox_to_proto(records: &[OutboxRecord]) -> Vec<proto::OutboxRecord> {
-    let to_proto = |record: &OutboxRecord| proto::OutboxRecord {
+    records.iter().map(outbox_record_to_proto).collect()
+}
+
+pub(super) fn outbox_record_to_proto(record: &OutboxRecord) -> proto::OutboxRecord {
+    proto::OutboxRecord {
         key: record.key.clone(),
         value: record.value.clone(),
         headers: headers_to_proto(&record.headers),
-    };
-    records.iter().map(to_proto).collect()
+    }
 }
 
 pub(super) fn outbox_from_proto(records: Vec<proto::OutboxRecord>) -> Vec<OutboxRecord> {
-    let from_proto = |record: proto::OutboxRecord| OutboxRecord {
-        key: record.key,
-        value: record.value,
-        headers: headers_from_proto(record.headers),
-    };
-    records.into_iter().map(from_proto).collect()
+    records.into_iter().map(outbox_record_from_proto).collect()
+}
+
+pub(super) fn outbox_record_from_proto(record: proto::OutboxRecord) -> OutboxRecord {
+    OutboxRecord { key: record.key, value: record.value, headers: headers_from_proto(record.headers) }
 }

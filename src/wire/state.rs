@@ -274,12 +274,12 @@ impl Barrier {
     }
 }
 
-fn decode<M: Message + Default>(what: &'static str, bytes: &[u8]) -> Result<M, DecodeError> {
+pub(super) fn decode<M: Message + Default>(what: &'static str, bytes: &[u8]) -> Result<M, DecodeError> {
     // One copy of the row: its payload, key and header values are slices of it.
     M::decode(Bytes::copy_from_slice(bytes)).map_err(|error| DecodeError::malformed(what, error))
 }
 
-fn check_reader(what: &'static str, reader_min: u32) -> Result<(), DecodeError> {
+pub(super) fn check_reader(what: &'static str, reader_min: u32) -> Result<(), DecodeError> {
     if reader_min == 0 {
         return Err(DecodeError::malformed(what, "it has no reader version"));
     }
@@ -290,7 +290,7 @@ fn check_reader(what: &'static str, reader_min: u32) -> Result<(), DecodeError> 
     Ok(())
 }
 
-fn generation(number: u64, max: Generation) -> Result<Generation, String> {
+pub(super) fn generation(number: u64, max: Generation) -> Result<Generation, String> {
     let generation = Generation(number);
     if generation <= max {
         Ok(generation)

@@ -1,11 +1,13 @@
 //! The store on disk: one RocksDB for each partition.
 //!
 //! Owns opening, flushing and removing a state directory; the only user of the crate `rocksdb`. The write-ahead log is off:
-//! the changelog is the log. Never reads a position of its own: it keeps the ones it is given.
+//! the changelog is the log. Only the store of an embedded engine, which has none, writes and syncs its own with each batch.
+//! Never reads a position of its own: it keeps the ones it is given.
 //!
 //! Keeps: all families are flushed together (`atomic_flush`), so after a kill the files hold an older state that is whole,
 //! with the header of its own last batch (R3); a batch and its header are one write (INV-STORE-1).
 
+mod engine;
 mod error;
 mod header;
 mod options;
@@ -23,6 +25,7 @@ pub use options::Resources;
 
 use self::error::{from_io, from_opening, from_rocksdb};
 use self::options::{FAMILIES, Family};
+use super::outbox::OutboxBounds;
 use super::{StoreError, StoreHeader, key};
 
 /// How often a read-only opening is tried while the owner of the directory replaces files.
@@ -35,6 +38,17 @@ pub struct RocksStore {
     path: PathBuf,
     /// The header of the last batch.
     header: StoreHeader,
+    durability: Durability,
+    outbox_bounds: OutboxBounds,
+}
+
+/// What makes a batch durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Durability {
+    /// The changelog: a store that has lost its last batches reads them there.
+    Changelog,
+    /// The write-ahead log, synced before a write returns.
+    Synced,
 }
 
 /// How much memory a store holds, beside the shared cache.
@@ -53,8 +67,7 @@ impl RocksStore {
     /// When the directory is locked, damaged, of another format or cannot be written. A damaged one and one of another
     /// format are for the caller to [`destroy`](Self::destroy).
     pub fn open(path: &Path, resources: &Resources) -> Result<Self, StoreError> {
-        fs::create_dir_all(path).map_err(|error| from_io(path, "creating the directory", &error))?;
-        refuse_remains(path)?;
+        prepare(path)?;
         let families = FAMILIES.map(|f| ColumnFamilyDescriptor::new(f.name(), options::of_family(f, resources)));
         let db = DB::open_cf_descriptors(&options::of_db(resources), path, families)
             .map_err(|error| from_opening(path, error))?;
@@ -112,7 +125,13 @@ impl RocksStore {
     }
 
     fn with_header(db: DB, path: &Path) -> Result<Self, StoreError> {
-        let mut store = Self { db, path: path.to_owned(), header: StoreHeader::default() };
+        let mut store = Self {
+            db,
+            path: path.to_owned(),
+            header: StoreHeader::default(),
+            durability: Durability::Changelog,
+            outbox_bounds: OutboxBounds::default(),
+        };
         let bytes = store.db.get_cf(store.family(Family::Meta), key::HEADER).map_err(|e| store.error("reading", e))?;
         match bytes {
             Some(bytes) => store.header = header::decode(path, &bytes)?,
@@ -147,6 +166,12 @@ impl RocksStore {
     fn corrupt(&self, detail: &dyn Display) -> StoreError {
         StoreError::Corrupt { path: self.path.clone(), detail: detail.to_string() }
     }
+}
+
+/// Creates the directory if there is none.
+fn prepare(path: &Path) -> Result<(), StoreError> {
+    fs::create_dir_all(path).map_err(|error| from_io(path, "creating the directory", &error))?;
+    refuse_remains(path)
 }
 
 /// Refuses a directory that has lost the file that names its state: RocksDB would start an empty store beside the remains.

@@ -20,7 +20,7 @@ impl RocksStore {
     }
 
     /// Reads up to `rows_max` rows from the lower bound on and below the upper one.
-    fn walk<R>(
+    pub(super) fn walk<R>(
         &self,
         family: Family,
         (lower, upper): (Vec<u8>, Vec<u8>),

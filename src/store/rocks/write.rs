@@ -1,11 +1,12 @@
-//! Writing a batch: all its rows and its header in one write, without the write-ahead log.
+//! Writing a batch: all its rows and its header in one write; without the write-ahead log if a changelog is the log.
 //!
 //! Owns the rows that a change touches. Never writes anything outside a batch. Keeps: the header in memory is the one of
 //! the last batch that was written (INV-STORE-1).
 
 use rocksdb::{WriteBatch, WriteOptions};
 
-use super::{Family, RocksStore, header, key};
+use super::{Durability, Family, RocksStore, engine, header, key};
+use crate::store::outbox::OutboxChange;
 use crate::store::{Batch, RunChange, Store, StoreError, TimerChange};
 use crate::timer::identity::Tenant;
 
@@ -22,11 +23,31 @@ impl RocksStore {
             self.change_count(&mut rows, tenant, *by)?;
         }
         rows.put_cf(self.family(Family::Meta), key::HEADER, header::encode(&batch.header));
+        if let Some(change) = &batch.outbox {
+            self.change_outbox(&mut rows, change);
+        }
         let mut options = WriteOptions::default();
-        options.disable_wal(true);
+        match self.durability {
+            Durability::Changelog => options.disable_wal(true),
+            Durability::Synced => options.set_sync(true),
+        }
         self.db.write_opt(rows, &options).map_err(|error| self.error("writing a batch", error))?;
         self.header = batch.header;
+        if let Some(change) = batch.outbox {
+            self.outbox_bounds = change.bounds;
+        }
         Ok(())
+    }
+
+    fn change_outbox(&self, rows: &mut WriteBatch, change: &OutboxChange) {
+        let meta = self.family(Family::Meta);
+        for number in self.outbox_bounds.first..change.bounds.first {
+            rows.delete_cf(meta, key::outbox(number));
+        }
+        for (number, body) in &change.added {
+            rows.put_cf(meta, key::outbox(*number), body);
+        }
+        rows.put_cf(meta, key::ENGINE, engine::encode(change.bounds));
     }
 
     fn change_timer(&self, rows: &mut WriteBatch, change: &TimerChange) {

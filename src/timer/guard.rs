@@ -1,15 +1,15 @@
-//! The edge between a task and the code of handlers.
+//! The edge between the core and the code of handlers.
 //!
 //! Owns the catching of panics. Never judges what a handler returned. Keeps: a handler that panics fails its timer, and nothing else.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::timer::handler::{Attempt, FireContext, Handlers};
-use crate::timer::model::Timer;
+use super::handler::{Attempt, FireContext, Handlers};
+use super::model::Timer;
 
 /// Lets the kind's handler fire a timer.
-pub(super) fn attempt(handlers: &Handlers, ctx: &FireContext, timer: &Timer) -> Attempt {
+pub fn attempt(handlers: &Handlers, ctx: &FireContext, timer: &Timer) -> Attempt {
     // What a handler holds behind its shared reference is its own to keep whole; ours is untouched.
     match catch_unwind(AssertUnwindSafe(|| handlers.attempt(ctx, timer))) {
         Ok(attempt) => attempt,
