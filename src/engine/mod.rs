@@ -42,6 +42,7 @@ mod error;
 mod external;
 mod fire;
 mod options;
+mod ready;
 mod state;
 mod tick;
 mod views;
@@ -68,10 +69,8 @@ use crate::store::memory::MemoryStore;
 use crate::store::outbox::Outbox;
 use crate::store::rocks::{Resources, RocksStore};
 use crate::time::Timestamp;
-use crate::timer::claim::{self, ClaimRules};
 use crate::timer::command::Action;
 use crate::timer::handler::Handlers;
-use crate::timer::kind::KindNumber;
 use crate::timer::outcome::Verdict;
 use crate::wire;
 
@@ -208,21 +207,8 @@ impl Engine {
         let now = arguments::instant("now", now)?;
         self.lock().call(|state| {
             state.end_seals(now)?;
-            let kinds: Vec<KindNumber> = state.pending_kinds().into_keys().collect();
-            let rules = ClaimRules {
-                tenant: &tenant,
-                kinds: &kinds,
-                registry: &self.rules.registry,
-                now,
-                limit,
-                lease: self.rules.lease,
-                next_generation: state.next_generation(),
-            };
-            let (mut outcome, poisoned) = claim::claim_due(&state.free(), &rules)?;
-            state.note_poisoned(poisoned);
-            let claimed = std::mem::take(&mut outcome.fired);
-            state.take(outcome);
-            state.advance(&kinds, now)?;
+            state.commit()?;
+            let claimed = state.claim(&tenant, now, limit, &self.rules)?;
             Ok(claimed.into_iter().map(Claimed::from).collect())
         })
     }

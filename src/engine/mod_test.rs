@@ -9,6 +9,7 @@ use crate::store::outbox::OutboxBounds;
 use crate::store::{Batch, Store, StoreError, StoreHeader, TimerChange};
 use crate::timer::handler::{Done, FireContext, Fired, Handler, HandlerError};
 use crate::timer::identity::{RunKey, Tenant, TimerId, TimerKey};
+use crate::timer::kind::KindNumber;
 use crate::timer::model::{DueKey, Located, RunState, Timer};
 use crate::timer::view::DueRow;
 

@@ -15,18 +15,21 @@ use bytes::Bytes;
 
 use super::error::EngineError;
 use super::options::Rules;
+use super::ready::Ready;
 use super::views::{Free, InFlight, Poisoned};
+use crate::store::Store;
 use crate::store::outbox::{Outbox, OutboxBounds, OutboxChange};
 use crate::store::overlay::Overlay;
 use crate::time::Timestamp;
 use crate::timer::apply::{Context, apply};
+use crate::timer::claim::{ClaimRules, claim};
 use crate::timer::command::{Action, Command, Encoding, Reply};
 use crate::timer::emitted::Emitted;
 use crate::timer::fire::Looks;
-use crate::timer::identity::Tenant;
+use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
-use crate::timer::model::{DueKey, Generation};
-use crate::timer::outcome::{Mutation, Outcome, Verdict};
+use crate::timer::model::{DueKey, Generation, Located};
+use crate::timer::outcome::{FiredEvent, Mutation, Outcome, Verdict};
 use crate::timer::sweep;
 use crate::timer::view::{DueRow, Lookup, View};
 use crate::wire;
@@ -53,6 +56,7 @@ pub(super) struct State {
     acknowledged: u64,
     pub(super) in_flight: InFlight,
     pub(super) poisoned: Poisoned,
+    ready: Ready,
     /// Where the looks ahead of kinds with much due go on.
     pub(super) looks: Looks,
     /// Whose turn it is among the kinds.
@@ -72,6 +76,7 @@ impl State {
             acknowledged,
             in_flight: InFlight::new(),
             poisoned: Poisoned::new(),
+            ready: Ready::default(),
             looks: Looks::new(),
             turn: 0,
             drops: (0, None),
@@ -95,6 +100,7 @@ impl State {
         if let Err(error) = &result {
             self.above.clear();
             self.emitted.clear();
+            self.ready = Ready::default();
             self.acknowledged = self.above.store().bounds().first;
             self.drops = (self.drops.0 + 1, Some(error.clone()));
         }
@@ -150,6 +156,38 @@ impl State {
         Ok(verdict)
     }
 
+    /// Claims what a tenant has due and what is in nobody's hands. Nothing may be open: rows are read from the store.
+    pub(super) fn claim(
+        &mut self,
+        tenant: &Tenant,
+        now: Timestamp,
+        limit: usize,
+        rules: &Rules,
+    ) -> Result<Vec<FiredEvent>, EngineError> {
+        let kinds: Vec<KindNumber> = self.pending_kinds().into_keys().collect();
+        let poisoned = self.ready.read_up_to(now, &self.above, &kinds)?;
+        self.note_poisoned(poisoned);
+        let told = ClaimRules {
+            registry: &rules.registry,
+            now,
+            limit,
+            lease: rules.lease,
+            next_generation: self.next_generation,
+        };
+        let is_free = |run: &Run, id: &TimerId, at: &Located| {
+            // Nothing is in flight nearly always, and then no key is built.
+            let key = || TimerKey { run: RunKey { tenant: tenant.clone(), run: run.clone() }, id: id.clone() };
+            self.in_flight.is_empty() || !self.in_flight.contains(&(key(), at.at.generation))
+        };
+        let free = self.ready.of(tenant, now).filter(|(run, id, at)| is_free(run, id, at));
+        let rows = free.filter_map(|(_, _, at)| self.above.store().timer(at).transpose());
+        let mut outcome = claim(rows, &told)?;
+        let claimed = std::mem::take(&mut outcome.fired);
+        self.take(outcome);
+        self.advance(&kinds, now)?;
+        Ok(claimed)
+    }
+
     /// Forgets seals that have ended.
     pub(super) fn end_seals(&mut self, now: Timestamp) -> Result<(), EngineError> {
         for run in self.above.agenda(now, AGENDA_RUNS)? {
@@ -166,6 +204,7 @@ impl State {
                 continue;
             }
             self.next_generation = mutation.generation_behind(self.next_generation);
+            self.ready.follow(&mutation);
             self.above.fold(mutation);
         }
         let fired = outcome.fired.iter().flat_map(Emitted::by_fire);

@@ -5,115 +5,70 @@
 //!                                        └──▶ disarmed by the claimer: done
 //! ```
 //!
-//! Owns [`claim_due`], the way to fire without handlers that the embedded engine has. Never lets a row that cannot be read hold up
-//! others, and never moves a cursor: the rows of other tenants stay where they are.
-//! Keeps: what is claimed is due, in ascending due, then by run and timer id; only the wake and the attempt of a claimed timer
-//! change (INV-CLAIM-1); the limit bounds what is returned, not what is looked at.
+//! Owns [`claim`], the way to fire without handlers that the embedded engine has. Never looks for what is due: it is given that, in the
+//! order of claims. Keeps: what is claimed is due; only the wake and the attempt of a claimed timer change (INV-CLAIM-1); the limit
+//! bounds what is claimed, not what is looked at.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::conclude::expire;
 use super::fire::expiry;
-use super::identity::{Run, Tenant, TimerId};
-use super::kind::{KindNumber, Registry};
-use super::model::{Claim, DueKey, Generation, Timer};
+use super::kind::Registry;
+use super::model::{Claim, Generation, Timer};
 use super::outcome::{Effect, FiredEvent, Mutation, Outcome};
 use super::redate;
-use super::view::{DueRow, View};
 use crate::time::Timestamp;
-
-/// Most rows read at once.
-const PAGE_ROWS: usize = 512;
 
 /// What a claim asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimRules<'a> {
-    /// Whose timers.
-    pub tenant: &'a Tenant,
-    /// The kinds to look at, whether this binary knows them or not.
-    pub kinds: &'a [KindNumber],
     /// The kinds that this binary knows.
     pub registry: &'a Registry,
-    /// The time of the claim; what is due at it is included.
+    /// The time of the claim.
     pub now: Timestamp,
     /// Most timers claimed.
     pub limit: usize,
     /// How long a claim holds a timer that was armed without a lease of its own.
     pub lease: Duration,
-    /// The next generation to give; only timers that recur take any.
+    /// The next generation to give; only timers that recur and have expired take any.
     pub next_generation: Generation,
 }
 
-/// The timers to be claimed so far, in the order in which they are returned.
-type Chosen = BTreeMap<(Timestamp, Run, TimerId), Timer>;
-
-/// The places of rows that cannot be decoded.
-pub type Undecodable = Vec<(KindNumber, DueKey)>;
-
-/// Claims what is due. The claimed timers are the outcome's `fired`, in order. Also returned: the rows that cannot be decoded.
+/// Claims the first of some timers that are due. The claimed ones are the outcome's `fired`, in order; those that are not to be
+/// claimed any more are its `expired`.
 ///
 /// # Errors
-/// When the state cannot be read.
-pub fn claim_due<V: View>(view: &V, rules: &ClaimRules<'_>) -> Result<(Outcome, Undecodable), V::Error> {
+/// When one of the timers is an error: the state cannot be read.
+///
+/// # Panics
+/// When a timer is not due (INV-FIRE-1).
+pub fn claim<E>(due: impl IntoIterator<Item = Result<Timer, E>>, rules: &ClaimRules<'_>) -> Result<Outcome, E> {
     let mut outcome = Outcome::default();
-    let mut undecodable = Undecodable::new();
-    if rules.limit == 0 {
-        return Ok((outcome, undecodable));
-    }
-    let (mut chosen, mut next) = (Chosen::new(), rules.next_generation);
-    for kind in rules.kinds {
-        let mut after = None;
-        loop {
-            let page = view.due(*kind, after, rules.now, PAGE_ROWS)?;
-            let is_last = page.len() < PAGE_ROWS;
-            for row in page {
-                after = Some(row.at());
-                match row {
-                    DueRow::Undecodable { at, .. } => undecodable.push((*kind, at)),
-                    DueRow::Timer(timer) if timer.key.run.tenant == *rules.tenant => {
-                        if !view.is_sweeping() || !view.run(&timer.key.run)?.swept(timer.generation) {
-                            choose(*timer, rules, &mut next, &mut chosen, &mut outcome);
-                        }
-                    }
-                    DueRow::Timer(_) => {}
-                }
-            }
-            if is_last {
-                break;
-            }
+    let mut next = rules.next_generation;
+    let mut due = due.into_iter();
+    while outcome.fired.len() < rules.limit
+        && let Some(timer) = due.next().transpose()?
+    {
+        assert!(timer.wake <= rules.now, "INV-FIRE-1: a timer is never looked at before its wake");
+        let lease = lease_of(&timer, rules);
+        // Judged as one that is delivered by claim, whatever its kind says: later attempts are late by intention.
+        let judged = Timer { claim: Some(lease), ..timer.clone() };
+        if let Some(reason) = expiry(&judged, rules.registry.get(timer.kind), rules.now) {
+            let concluded = expire(timer, reason, rules.now, next);
+            next = concluded.mutations.iter().fold(next, |next, mutation| mutation.generation_behind(next));
+            outcome.mutations.extend(concluded.mutations);
+            outcome.expired.extend(concluded.expired);
+            continue;
         }
-    }
-    for timer in chosen.into_values() {
-        outcome.mutations.push(held(&timer, rules));
+        let held = redate::after_delivery(&timer, lease, rules.now);
+        outcome.mutations.push(Mutation::Put { timer: Box::new(held), previous: Some(timer.located()) });
         let attempt = timer.attempt.saturating_add(1);
         outcome.fired.push(FiredEvent { timer, attempt, fired: rules.now, effect: Effect::Published });
     }
-    Ok((outcome, undecodable))
-}
-
-fn choose(timer: Timer, rules: &ClaimRules<'_>, next: &mut Generation, chosen: &mut Chosen, outcome: &mut Outcome) {
-    // Judged as one that is delivered by claim, whatever its kind says: later attempts are late by intention.
-    let judged = Timer { claim: Some(lease_of(&timer, rules)), ..timer.clone() };
-    if let Some(reason) = expiry(&judged, rules.registry.get(timer.kind), rules.now) {
-        let concluded = expire(timer, reason, rules.now, *next);
-        *next = concluded.mutations.iter().fold(*next, |next, mutation| mutation.generation_behind(next));
-        outcome.mutations.extend(concluded.mutations);
-        outcome.expired.extend(concluded.expired);
-        return;
-    }
-    chosen.insert((timer.due, timer.key.run.run.clone(), timer.key.id.clone()), timer);
-    if chosen.len() > rules.limit {
-        chosen.pop_last();
-    }
+    Ok(outcome)
 }
 
 fn lease_of(timer: &Timer, rules: &ClaimRules<'_>) -> Claim {
     let of_kind = || rules.registry.get(timer.kind).and_then(|kind| kind.claim);
     timer.claim.or_else(of_kind).unwrap_or(Claim { lease: rules.lease, attempts_max: None })
-}
-
-fn held(timer: &Timer, rules: &ClaimRules<'_>) -> Mutation {
-    let held = redate::after_delivery(timer, lease_of(timer, rules), rules.now);
-    Mutation::Put { timer: Box::new(held), previous: Some(timer.located()) }
 }

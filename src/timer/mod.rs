@@ -1,12 +1,12 @@
 //! The core: what a timer service decides, as functions from values to values.
 //!
 //! [`apply::apply`] judges a command, [`fire::fire_due`] finds what is due, [`sweep::work_off`] continues the removal of
-//! large runs, [`claim::claim_due`] hands timers to a claimer. Each reads state through a [`view::View`] and returns an [`outcome::Outcome`]; nothing happens here.
+//! large runs, [`claim::claim`] hands timers to a claimer. Each reads state through a [`view::View`] and returns an [`outcome::Outcome`]; nothing happens here.
 //!
 //! ```text
 //!   command ──▶ apply ───┐
 //!   now ──────▶ fire_due ┼──▶ Outcome { mutations, fired, … } ──▶ overlay, transaction
-//!   now ──────▶ claim_due┤
+//!   now ──────▶ claim ────┤
 //!   now ──────▶ work_off ┘
 //! ```
 //!

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::engine::{Arm, Engine};
+use punctual::engine::{Arm, Budget, Engine, OnConflict};
 
 use crate::rig::{LEASE, at, claim, claim_names, on_both, options, pending, wish};
 
@@ -112,8 +112,28 @@ fn claims_drain_a_backlog_in_order() {
 }
 
 #[test]
+fn a_claim_sees_what_others_have_done_since_the_one_before() {
+    on_both(&options().kind(1, "one").unwrap(), |engine| {
+        for id in ["a", "b", "c", "d"] {
+            engine.arm(wish("r", id, 10), at(1)).unwrap();
+        }
+        assert_eq!(claim_names(engine, 10, 1), ["r/a"]);
+        assert_eq!(crate::rig::tick(engine, 10, Budget { fired_max: 1, ..Budget::default() }).fired, 1);
+        engine.disarm(String::new(), "r", "c", None).unwrap();
+        engine.arm(wish("r", "old", 2), at(10)).unwrap();
+        engine.arm(Arm { on_conflict: OnConflict::Replace, ..wish("r", "d", 3) }, at(10)).unwrap();
+        engine.arm(wish("r", "new", 11), at(10)).unwrap();
+        assert_eq!(claim_names(engine, 10, 9), ["r/old", "r/d"], "in the order of their dues");
+        assert_eq!(claim_names(engine, 11, 9), ["r/new"]);
+        assert_eq!(claim_names(engine, 10 + LEASE, 9), ["r/old", "r/d", "r/a"]);
+        engine.disarm_run(String::new(), "r").unwrap();
+        assert_eq!(claim_names(engine, 900_000, 9), Vec::<String>::new());
+    });
+}
+
+#[test]
 fn leases_and_limits_of_a_kind_hold_for_claims() {
-    use punctual::engine::{Budget, Entry};
+    use punctual::engine::Entry;
     use punctual::timer::emitted::What;
     use punctual::timer::kind::{Kind, KindNumber, PastDue};
     use punctual::timer::model::Claim;
