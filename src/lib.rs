@@ -18,6 +18,7 @@ pub mod store;
 pub mod engine;
 pub mod task;
 
+pub mod testing;
 pub mod worker;
 
 pub mod config;

@@ -22,7 +22,7 @@ const LAYERS: &[&[&str]] = &[
     &["wire"],
     &["log", "store"],
     &["engine", "task"],
-    &["worker"],
+    &["testing", "worker"],
     &["config", "telemetry"],
     &["admin", "cli", "service"],
 ];
@@ -51,6 +51,7 @@ const SIMULATED: &[&str] = &[
     "src/log/transaction/",
     "src/engine/",
     "src/task/",
+    "src/testing/",
     "src/worker/",
     "src/store/overlay.rs",
     "src/store/memory.rs",
