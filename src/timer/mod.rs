@@ -29,6 +29,7 @@ pub mod sweep;
 pub mod view;
 
 mod conclude;
+mod remember;
 mod size;
 mod staged;
 

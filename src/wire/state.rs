@@ -22,11 +22,13 @@ use crate::timer::kind::KindNumber;
 use crate::timer::model::{Claim, Generation, RunState, Seal, Sweep, SweepReply, Timer};
 
 /// The highest version of records that this release understands.
-const READER: u32 = 2;
+const READER: u32 = 3;
 /// The version that every record needs.
 const READER_MIN: u32 = 1;
 /// The version that a timer needs that recurs or is delivered by claim.
 const READER_OF_REPEATED: u32 = 2;
+/// The version that a remembered id needs.
+pub(super) const READER_OF_REMEMBERED: u32 = 3;
 
 /// What a partition knows of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -274,12 +276,12 @@ impl Barrier {
     }
 }
 
-fn decode<M: Message + Default>(what: &'static str, bytes: &[u8]) -> Result<M, DecodeError> {
+pub(super) fn decode<M: Message + Default>(what: &'static str, bytes: &[u8]) -> Result<M, DecodeError> {
     // One copy of the row: its payload, key and header values are slices of it.
     M::decode(Bytes::copy_from_slice(bytes)).map_err(|error| DecodeError::malformed(what, error))
 }
 
-fn check_reader(what: &'static str, reader_min: u32) -> Result<(), DecodeError> {
+pub(super) fn check_reader(what: &'static str, reader_min: u32) -> Result<(), DecodeError> {
     if reader_min == 0 {
         return Err(DecodeError::malformed(what, "it has no reader version"));
     }
@@ -290,7 +292,7 @@ fn check_reader(what: &'static str, reader_min: u32) -> Result<(), DecodeError> 
     Ok(())
 }
 
-fn generation(number: u64, max: Generation) -> Result<Generation, String> {
+pub(super) fn generation(number: u64, max: Generation) -> Result<Generation, String> {
     let generation = Generation(number);
     if generation <= max {
         Ok(generation)
