@@ -37,6 +37,7 @@ fn registry() -> Registry {
         outbox: false,
         claim: None,
         expires_after: None,
+        remember: Duration::ZERO,
     };
     Registry::new([email]).expect("one kind is a registry")
 }

@@ -127,11 +127,19 @@ pub enum Bug {
     StrayLeftOut,
     /// A command is forwarded under the time of forwarding, with its `after` unresolved.
     ForwardedAfresh,
+    /// A disarm that finds nothing is not remembered, so that its arm, which comes behind it, makes a timer.
+    StragglerArms,
+    /// An arm that replaces passes over a remembered id, so that a copy of it fires once more.
+    ReplacePassesRemembered,
+    /// Remembered ids are forgotten by a restore.
+    RememberedNotRestored,
+    /// A remembered id is forgotten before its end, when an earlier one ends.
+    ForgottenEarly,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 54] = [
+    pub const ALL: [Self; 58] = [
         Self::PositionsBeforeDrain,
         Self::FiringUnfenced,
         Self::ArmingUnfenced,
@@ -186,6 +194,10 @@ impl Bug {
         Self::StrayApplied,
         Self::StrayLeftOut,
         Self::ForwardedAfresh,
+        Self::StragglerArms,
+        Self::ReplacePassesRemembered,
+        Self::RememberedNotRestored,
+        Self::ForgottenEarly,
     ];
 }
 

@@ -177,6 +177,7 @@ impl Partition {
         out.line(&format!("  input position      {}", position(header.input_position)))?;
         out.line(&format!("  changelog position  {}", position(header.changelog_position)))?;
         out.line(&format!("  next generation     {}", header.next_generation.0))?;
+        out.line(&format!("  remembered ids      {}", header.remembered))?;
         out.line(&format!("  level with log at   {}", instant(header.level_at)))?;
         if self.kinds.is_empty() {
             out.line("  no timers")?;
@@ -194,6 +195,7 @@ impl Partition {
             "input_position": header.input_position.map(|p| p.0),
             "changelog_position": header.changelog_position.map(|p| p.0),
             "next_generation": header.next_generation.0,
+            "remembered": header.remembered,
             "level_at": header.level_at.map(|at| at.to_string()),
             "kinds": self.kinds.iter().map(KindFacts::to_json).collect::<Vec<_>>(),
         })

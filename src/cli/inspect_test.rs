@@ -72,6 +72,7 @@ fn a_running_owner_is_looked_at_without_a_lock() {
           input position      20
           changelog position  30
           next generation     4
+          remembered ids      0
           level with log at   1970-01-01T00:16:40.000Z
           KIND  PENDING  OVERDUE  NEXT                      UNDECODABLE  CURSOR
           1     3        2        1970-01-01T00:16:39.000Z  1            none

@@ -155,6 +155,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_remembered_of_an_id_is_shown() {
+        let fired = Received { generation: Some(7), ..answer("already_fired") };
+        assert_eq!(shown(Format::Table, Some(&fired)), "already fired  acme/order-42/reminder  generation 7\n");
+        assert_eq!(
+            shown(Format::Table, Some(&answer("already_disarmed"))),
+            "already disarmed  acme/order-42/reminder\n"
+        );
+    }
+
+    #[test]
     fn an_answer_is_data_in_json() {
         let rejected = Received { reason: Some("unknown_kind".to_owned()), ..answer("rejected") };
         let shown: Value = serde_json::from_str(&shown(Format::Json, Some(&rejected))).unwrap();
@@ -168,6 +178,8 @@ mod tests {
     fn an_outcome_that_is_not_known_is_no_yes() {
         assert!(Receipt::is_yes(&answer("armed")), "what was asked for");
         assert!(!Receipt::is_yes(&answer("not_found")), "nothing to disarm");
+        assert!(!Receipt::is_yes(&answer("already_fired")), "nothing was armed");
+        assert!(!Receipt::is_yes(&answer("too_late")), "nothing was disarmed");
         assert!(!Receipt::is_yes(&answer("unknown outcome 99")), "from a newer service");
     }
 }

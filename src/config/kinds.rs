@@ -16,7 +16,7 @@ use crate::timer::model::Claim;
 
 /// What stands for the name of the kind in `topics.fired` and `topics.outbox`.
 const PLACEHOLDER: &str = "{kind}";
-const FIELDS: [&str; 10] = [
+const FIELDS: [&str; 11] = [
     "number",
     "name",
     "past_due",
@@ -27,10 +27,15 @@ const FIELDS: [&str; 10] = [
     "lease",
     "max_attempts",
     "expires_after",
+    "remember",
 ];
 /// How long a delivery by claim holds a timer where `lease` does not say.
 const LEASE: Duration = Duration::from_mins(1);
 const EXPIRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24 * 3650);
+/// How long ids are remembered where `remember` does not say: not at all, for it costs more than a seventh of the fire rate
+/// (docs/commands.md).
+const REMEMBER: Duration = Duration::ZERO;
+const REMEMBERED_FOR: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_hours(24 * 366);
 const LEASES: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_hours(24 * 30);
 
 /// An entry of the list.
@@ -111,8 +116,10 @@ fn read_entry(index: usize, item: &Placed, list: &Origin) -> Result<KindSetting,
         None => outbox_topic.is_some(),
     };
     let expires_after = entry.optional("expires_after").map(|text| text.duration(EXPIRIES)).transpose()?;
+    let remember = entry.optional("remember").map(|text| text.duration(REMEMBERED_FOR)).transpose()?;
+    let (claim, remember) = (read_claim(&entry)?, remember.unwrap_or(REMEMBER));
     Ok(KindSetting {
-        kind: Kind { number: kind_number, name, past_due, outbox, claim: read_claim(&entry)?, expires_after },
+        kind: Kind { number: kind_number, name, past_due, outbox, claim, expires_after, remember },
         fired_topic: entry.optional("fired_topic").map(|text| text.non_empty()).transpose()?,
         outbox_topic,
         key: entry.key,

@@ -54,6 +54,22 @@ fn delivery_by_claim_has_a_lease() {
 }
 
 #[test]
+fn ids_are_remembered_only_where_it_is_asked_for() {
+    let remember = |file: &str| load(file).unwrap()[0].kind.remember;
+    assert_eq!(remember("kinds:\n- {number: 1, name: a}\n"), Duration::ZERO);
+    assert_eq!(remember("kinds:\n- {number: 1, name: a, remember: 10m}\n"), Duration::from_mins(10));
+    assert_eq!(remember("kinds:\n- {number: 1, name: a, remember: 0s}\n"), Duration::ZERO);
+    assert_eq!(
+        refusal("kinds:\n- {number: 1, name: a, remember: 367d}\n"),
+        "kinds[0].remember: `367d` is out of range; it may be 0s to 366d (from p.yaml line 2)"
+    );
+    assert_eq!(
+        refusal("kinds:\n- {number: 1, name: a, remember: -1s}\n"),
+        "kinds[0].remember: `-1s` is not a duration; write a number with a unit: 100ms, 5s, 2m, 6h, 400d (from p.yaml line 2)"
+    );
+}
+
+#[test]
 fn zero_duplicate_and_reserved_numbers_are_refused() {
     assert_eq!(
         refusal("kinds:\n- {number: 0, name: a}\n"),
@@ -81,8 +97,8 @@ fn zero_duplicate_and_reserved_numbers_are_refused() {
 fn entries_are_checked_field_by_field() {
     assert_eq!(
         refusal("kinds:\n- number: 1\n  name: a\n  past_do: fire\n"),
-        "kinds[0].past_do: is no setting of a kind; there are number, name, past_due, outbox, fired_topic, outbox_topic, delivery, lease, max_attempts, expires_after \
-         (from p.yaml line 4)"
+        "kinds[0].past_do: is no setting of a kind; there are number, name, past_due, outbox, fired_topic, outbox_topic, delivery, lease, max_attempts, expires_after, \
+         remember (from p.yaml line 4)"
     );
     assert_eq!(
         refusal("kinds:\n- number: 1\n  name: a\n  past_due: later\n"),

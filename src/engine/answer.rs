@@ -46,6 +46,8 @@ impl ArmAnswer {
             Verdict::Disarmed { .. }
             | Verdict::NotFound
             | Verdict::Changed { .. }
+            | Verdict::AlreadyEnded { .. }
+            | Verdict::TooLate { .. }
             | Verdict::RunDisarmed { .. }
             | Verdict::RunSealed { .. }
             | Verdict::Rejected(_) => None,
@@ -80,6 +82,8 @@ impl DisarmAnswer {
             Verdict::Armed { .. }
             | Verdict::AlreadyArmed { .. }
             | Verdict::Replaced { .. }
+            | Verdict::AlreadyEnded { .. }
+            | Verdict::TooLate { .. }
             | Verdict::RunDisarmed { .. }
             | Verdict::RunSealed { .. }
             | Verdict::Sealed
@@ -99,6 +103,8 @@ pub(super) fn removed(verdict: &Verdict) -> Option<u64> {
         | Verdict::Disarmed { .. }
         | Verdict::NotFound
         | Verdict::Changed { .. }
+        | Verdict::AlreadyEnded { .. }
+        | Verdict::TooLate { .. }
         | Verdict::Sealed
         | Verdict::Skipped
         | Verdict::Rejected(_) => None,

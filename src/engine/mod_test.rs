@@ -10,7 +10,7 @@ use crate::store::{Batch, Store, StoreError, StoreHeader, TimerChange};
 use crate::timer::handler::{Done, FireContext, Fired, Handler, HandlerError};
 use crate::timer::identity::{RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
-use crate::timer::model::{DueKey, Located, RunState, Timer};
+use crate::timer::model::{DueKey, Located, Remembered, RunState, Timer};
 use crate::timer::view::DueRow;
 
 fn at(millis: i64) -> Timestamp {
@@ -93,6 +93,19 @@ impl Store for Failing {
 
     fn timer(&self, at: Located) -> Result<Option<Timer>, StoreError> {
         self.0.timer(at)
+    }
+
+    fn remembered(&self, key: &TimerKey) -> Result<Option<Remembered>, StoreError> {
+        self.0.remembered(key)
+    }
+
+    fn ending(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+        rows_max: usize,
+    ) -> Result<Vec<(TimerKey, Remembered)>, StoreError> {
+        self.0.ending(from, until, rows_max)
     }
 
     fn run(&self, run: &RunKey) -> Result<RunState, StoreError> {

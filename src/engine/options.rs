@@ -88,14 +88,20 @@ impl Options {
             outbox: true,
             claim: None,
             expires_after: None,
+            remember: Duration::ZERO,
         })
     }
 
     /// Adds a kind with a treatment of past dues, a lease or a limit of lateness of its own.
     ///
     /// # Errors
-    /// As [`Options::kind`].
+    /// As [`Options::kind`], and when the kind remembers ids: the engine answers its caller at once, and keeps none.
     pub fn kind_with(mut self, kind: Kind) -> Result<Self, EngineError> {
+        if !kind.remember.is_zero() {
+            let seconds = kind.remember.as_secs_f64();
+            let problem = "is for commands that come twice on a topic; the engine keeps no ids that have ended: use 0";
+            return Err(EngineError::invalid("remember", format!("{seconds} s"), problem));
+        }
         self.registry.insert(kind).map_err(|error| of_registry(&error))?;
         Ok(self)
     }

@@ -81,7 +81,7 @@ impl Ready {
                 }
             }
             Mutation::Remove { key, .. } => self.remove(key),
-            Mutation::Run { .. } | Mutation::Advance { .. } => {}
+            Mutation::Run { .. } | Mutation::Remember { .. } | Mutation::Advance { .. } => {}
         }
     }
 

@@ -27,7 +27,7 @@ use crate::timer::command::{Action, Command, Encoding, Reply};
 use crate::timer::emitted::Emitted;
 use crate::timer::fire::Looks;
 use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
-use crate::timer::kind::KindNumber;
+use crate::timer::kind::{KindNumber, Registry};
 use crate::timer::model::{DueKey, Generation, Located};
 use crate::timer::outcome::{FiredEvent, Mutation, Outcome, Verdict};
 use crate::timer::sweep;
@@ -147,13 +147,18 @@ impl State {
         // Each round removes rows or ends a sweep.
         while self.above.is_sweeping() {
             for run in self.above.agenda(Timestamp::EPOCH, AGENDA_RUNS)? {
-                let outcome = sweep::work_off(&self.above, &run, now, SWEEP_ROWS)?;
+                let outcome = self.work_off(&run, now)?;
                 verdict = outcome.answers.last().map(|answer| answer.verdict.clone()).or(verdict);
                 self.take(outcome);
             }
             self.commit()?;
         }
         Ok(verdict)
+    }
+
+    fn work_off(&self, run: &RunKey, now: Timestamp) -> Result<Outcome, EngineError> {
+        // No kind of an engine remembers the ids that a sweep ends.
+        Ok(sweep::work_off(&self.above, run, &Registry::default(), now, SWEEP_ROWS)?)
     }
 
     /// Claims what a tenant has due and what is in nobody's hands. Nothing may be open: rows are read from the store.
@@ -181,7 +186,7 @@ impl State {
         };
         let free = self.ready.of(tenant, now).filter(|(run, id, at)| is_free(run, id, at));
         let rows = free.filter_map(|(_, _, at)| self.above.store().timer(at).transpose());
-        let mut outcome = claim(rows, &told)?;
+        let mut outcome = claim(&self.above, rows, &told)?;
         let claimed = std::mem::take(&mut outcome.fired);
         self.take(outcome);
         self.advance(&kinds, now)?;
@@ -191,7 +196,7 @@ impl State {
     /// Forgets seals that have ended.
     pub(super) fn end_seals(&mut self, now: Timestamp) -> Result<(), EngineError> {
         for run in self.above.agenda(now, AGENDA_RUNS)? {
-            let outcome = sweep::work_off(&self.above, &run, now, SWEEP_ROWS)?;
+            let outcome = self.work_off(&run, now)?;
             self.take(outcome);
         }
         Ok(())

@@ -10,7 +10,7 @@ use crate::store::StoreError;
 use crate::time::Timestamp;
 use crate::timer::identity::{RunKey, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
-use crate::timer::model::{DueKey, Generation, Located, RunState, Timer};
+use crate::timer::model::{DueKey, Generation, Located, Remembered, RunState, Timer};
 use crate::timer::view::{DueRow, Lookup, View};
 
 /// Timers in the hands of a handler, or of the application.
@@ -43,6 +43,10 @@ impl Lookup for Free<'_> {
 
     fn locate(&self, key: &TimerKey) -> Result<Option<Located>, StoreError> {
         self.above.locate(key)
+    }
+
+    fn remembered(&self, key: &TimerKey) -> Result<Option<Remembered>, StoreError> {
+        self.above.remembered(key)
     }
 
     fn run(&self, run: &RunKey) -> Result<RunState, StoreError> {
@@ -103,6 +107,10 @@ impl Lookup for Single<'_> {
 
     fn locate(&self, key: &TimerKey) -> Result<Option<Located>, StoreError> {
         self.above.locate(key)
+    }
+
+    fn remembered(&self, key: &TimerKey) -> Result<Option<Remembered>, StoreError> {
+        self.above.remembered(key)
     }
 
     fn run(&self, run: &RunKey) -> Result<RunState, StoreError> {

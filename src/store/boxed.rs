@@ -6,7 +6,7 @@ use super::{Batch, Store, StoreError, StoreHeader};
 use crate::time::Timestamp;
 use crate::timer::identity::{RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
-use crate::timer::model::{DueKey, Located, RunState, Timer};
+use crate::timer::model::{DueKey, Located, Remembered, RunState, Timer};
 use crate::timer::view::DueRow;
 
 impl<S: Store + ?Sized> Store for Box<S> {
@@ -16,6 +16,19 @@ impl<S: Store + ?Sized> Store for Box<S> {
 
     fn timer(&self, at: Located) -> Result<Option<Timer>, StoreError> {
         (**self).timer(at)
+    }
+
+    fn remembered(&self, key: &TimerKey) -> Result<Option<Remembered>, StoreError> {
+        (**self).remembered(key)
+    }
+
+    fn ending(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+        rows_max: usize,
+    ) -> Result<Vec<(TimerKey, Remembered)>, StoreError> {
+        (**self).ending(from, until, rows_max)
     }
 
     fn run(&self, run: &RunKey) -> Result<RunState, StoreError> {

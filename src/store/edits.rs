@@ -10,6 +10,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+use super::remembered::Memory;
 use super::{Batch, RunChange, StoreHeader, TimerChange};
 use crate::planted::{Bug, is_on};
 use crate::time::Timestamp;
@@ -31,6 +32,7 @@ pub(super) struct Edits {
     /// The places in the store of all rows that `timers` replaces or removes.
     hidden: BTreeSet<(KindNumber, DueKey)>,
     runs: BTreeMap<RunKey, RunEdit>,
+    pub(super) memory: Memory,
     /// How many of `runs` have a sweep under way.
     sweeping: usize,
     tenants: BTreeMap<Tenant, i64>,
@@ -58,9 +60,10 @@ pub(super) struct RunEdit {
 }
 
 impl Edits {
-    /// Returns no changes, with the cursors and counts of a store.
-    pub(super) fn above(header: &StoreHeader) -> Self {
-        Self { cursors: header.cursors.clone(), pending: header.pending.clone(), ..Self::default() }
+    /// Returns no changes, with the cursors and counts of a store in which no remembered id ends before `first_end`.
+    pub(super) fn above(header: &StoreHeader, first_end: Timestamp) -> Self {
+        let memory = Memory::above(header, first_end);
+        Self { cursors: header.cursors.clone(), pending: header.pending.clone(), memory, ..Self::default() }
     }
 
     /// Takes a mutation.
@@ -78,6 +81,7 @@ impl Edits {
                 }
             }
             Mutation::Run { run, previous, state } => self.change_run(run, previous, state),
+            Mutation::Remember { key, previous, state } => self.memory.fold(key, previous, state),
             Mutation::Advance { kind, to } => self.advance(kind, to),
         }
     }
@@ -183,20 +187,26 @@ impl Edits {
         Batch {
             timers: self.timers.iter().map(timer).collect(),
             runs: self.runs.iter().map(run).collect(),
+            remembered: self.memory.batch(),
             tenants: self.tenants.clone(),
-            header: StoreHeader { cursors: self.cursors.clone(), pending: self.pending.clone(), ..header.clone() },
+            header: StoreHeader {
+                cursors: self.cursors.clone(),
+                pending: self.pending.clone(),
+                remembered: self.memory.count(),
+                ..header.clone()
+            },
             outbox: None,
         }
     }
 
     /// Returns whether no row changes; a cursor that has moved is not worth a batch of its own.
     pub(super) fn is_empty(&self) -> bool {
-        self.timers.is_empty() && self.runs.is_empty()
+        self.rows() == 0
     }
 
     /// Returns how many rows change.
     pub(super) fn rows(&self) -> usize {
-        self.timers.len() + self.runs.len()
+        self.timers.len() + self.runs.len() + self.memory.rows()
     }
 
     /// Returns about how many bytes the changed timers have.

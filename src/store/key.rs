@@ -9,6 +9,8 @@
 //! id       tenant part │ run part │ timer id part           kind u8 │ wake u64 BE │ generation u64 BE  (the key in `due`)
 //! run      tenant part │ run part                           the run's state, as wire encodes it
 //! agenda   instant u64 BE (ms) │ tenant part │ run part     nothing
+//! ended    tenant part │ run part │ timer id part           instant u64 BE (ms): when the id is forgotten
+//! forget   instant u64 BE (ms) │ tenant part │ run part │ timer id part     what is remembered of the id, as wire encodes it
 //! meta     0x01                                             the header
 //!          0x02 │ tenant part                               pending timers of the tenant, u64 BE
 //!          0x03                                             the format of an embedded engine, and the bounds of its outbox
@@ -141,6 +143,44 @@ pub fn read_agenda(bytes: &[u8]) -> Result<(Timestamp, RunKey), KeyError> {
 /// Returns the end of the range in `agenda` of what is at or before `until`; it starts at the family's first row.
 pub fn agenda_end(until: Timestamp) -> Vec<u8> {
     behind(until).to_vec()
+}
+
+/// Returns the key in `forget`.
+pub fn forget(until: Timestamp, key: &TimerKey) -> Vec<u8> {
+    let mut bytes = instant(until).to_vec();
+    append_timer(&mut bytes, key);
+    bytes
+}
+
+/// Reads a key of `forget`.
+///
+/// # Errors
+/// When the bytes are not such a key.
+pub fn read_forget(bytes: &[u8]) -> Result<(Timestamp, TimerKey), KeyError> {
+    let error = |problem: &str| KeyError::new("a key of the remembered ids", bytes, &problem);
+    let (until, key) = bytes.split_first_chunk().ok_or_else(|| error("it has no instant"))?;
+    let until = read_instant(*until).ok_or_else(|| error("its instant is none"))?;
+    Ok((until, whole("a timer's key", key, read_timer(key))?))
+}
+
+/// Returns the range in `forget` of what ends from `from` to `until`.
+pub fn forget_range(from: Timestamp, until: Timestamp) -> (Vec<u8>, Vec<u8>) {
+    (instant(from.max(Timestamp::EPOCH)).to_vec(), behind(until).to_vec())
+}
+
+/// Returns the value in `ended`.
+pub fn end(until: Timestamp) -> [u8; 8] {
+    instant(until)
+}
+
+/// Reads a value of `ended`.
+///
+/// # Errors
+/// When the bytes are no instant.
+pub fn read_end(bytes: &[u8]) -> Result<Timestamp, KeyError> {
+    let error = |problem: &str| KeyError::new("the end of a remembered id", bytes, &problem);
+    let exact = bytes.try_into().map_err(|_| error("it is not 8 bytes long"))?;
+    read_instant(exact).ok_or_else(|| error("it is no instant"))
 }
 
 /// Returns the key in `meta` of the tenant's count.

@@ -9,11 +9,11 @@ use std::ops::Bound;
 use bytes::Bytes;
 
 use super::outbox::{Outbox, OutboxBounds};
-use super::{Batch, RunChange, Store, StoreError, StoreHeader, TimerChange, row};
+use super::{Batch, RememberedChange, RunChange, Store, StoreError, StoreHeader, TimerChange, row};
 use crate::time::Timestamp;
 use crate::timer::identity::{RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
-use crate::timer::model::{DueKey, Located, RunState, Timer};
+use crate::timer::model::{DueKey, Located, Remembered, RunState, Timer};
 use crate::timer::view::DueRow;
 
 /// A partition's committed state, in memory.
@@ -23,6 +23,8 @@ pub struct MemoryStore {
     due: BTreeMap<(KindNumber, DueKey), Bytes>,
     runs: BTreeMap<RunKey, RunState>,
     agenda: BTreeSet<(Timestamp, RunKey)>,
+    remembered: BTreeMap<TimerKey, Remembered>,
+    ends: BTreeMap<Timestamp, BTreeSet<TimerKey>>,
     tenants: BTreeMap<Tenant, u64>,
     header: StoreHeader,
     outbox: BTreeMap<u64, Bytes>,
@@ -67,6 +69,22 @@ impl MemoryStore {
         }
     }
 
+    fn change_remembered(&mut self, change: RememberedChange) {
+        let known = self.remembered.remove(&change.key);
+        assert_eq!(known, change.before, "INV-STORE-4: the batch knows what was remembered of {}", change.key);
+        if let Some(before) = change.before {
+            let ends = self.ends.get_mut(&before.until).expect("what is remembered has its end");
+            ends.remove(&change.key);
+            if ends.is_empty() {
+                self.ends.remove(&before.until);
+            }
+        }
+        if let Some((after, _)) = change.after {
+            self.ends.entry(after.until).or_default().insert(change.key.clone());
+            self.remembered.insert(change.key, after);
+        }
+    }
+
     fn change_count(&mut self, tenant: Tenant, by: i64) {
         let count = self.tenants.remove(&tenant).unwrap_or_default();
         let count = count.checked_add_signed(by).expect("a tenant's count is never negative (L8)");
@@ -83,6 +101,21 @@ impl Store for MemoryStore {
 
     fn timer(&self, at: Located) -> Result<Option<Timer>, StoreError> {
         Ok(self.due.get(&(at.kind, at.at)).and_then(|body| row::read_timer(at, body)))
+    }
+
+    fn remembered(&self, key: &TimerKey) -> Result<Option<Remembered>, StoreError> {
+        Ok(self.remembered.get(key).copied())
+    }
+
+    fn ending(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+        rows_max: usize,
+    ) -> Result<Vec<(TimerKey, Remembered)>, StoreError> {
+        let ends = self.ends.range(from..).take_while(|(end, _)| **end <= until);
+        let keys = ends.flat_map(|(_, keys)| keys).take(rows_max);
+        Ok(keys.filter_map(|key| self.remembered.get(key).map(|state| (key.clone(), *state))).collect())
     }
 
     fn run(&self, run: &RunKey) -> Result<RunState, StoreError> {
@@ -140,6 +173,9 @@ impl Store for MemoryStore {
         }
         for change in batch.runs {
             self.change_run(change);
+        }
+        for change in batch.remembered {
+            self.change_remembered(change);
         }
         for (tenant, by) in batch.tenants {
             self.change_count(tenant, by);

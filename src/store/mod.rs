@@ -15,6 +15,7 @@ mod boxed;
 mod edits;
 #[cfg(test)]
 mod model_check;
+mod remembered;
 mod row;
 
 use std::collections::BTreeMap;
@@ -26,7 +27,7 @@ use crate::position::{Partition, Position};
 use crate::time::Timestamp;
 use crate::timer::identity::{RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
-use crate::timer::model::{DueKey, Generation, Located, RunState, Timer};
+use crate::timer::model::{DueKey, Generation, Located, Remembered, RunState, Timer};
 use crate::timer::view::DueRow;
 
 /// What can go wrong with a store, by what the caller does next.
@@ -97,6 +98,8 @@ pub struct StoreHeader {
     pub cursors: BTreeMap<KindNumber, DueKey>,
     /// Per kind, how many timers are pending.
     pub pending: BTreeMap<KindNumber, u64>,
+    /// How many ids are remembered.
+    pub remembered: u64,
     /// The last time at which the store was known to be level with the changelog: for the age check.
     pub level_at: Option<Timestamp>,
     /// How many records of the changelog could not be decoded and are missing here; they wait there for a newer release.
@@ -127,6 +130,17 @@ pub struct RunChange {
     pub body: Bytes,
 }
 
+/// A remembered id's row before and after a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RememberedChange {
+    /// The id.
+    pub key: TimerKey,
+    /// What the store remembers of it.
+    pub before: Option<Remembered>,
+    /// What is remembered from now on, with its encoded body.
+    pub after: Option<(Remembered, Bytes)>,
+}
+
 /// Changes that are applied whole or not at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
@@ -134,6 +148,8 @@ pub struct Batch {
     pub timers: Vec<TimerChange>,
     /// Changed runs, each once.
     pub runs: Vec<RunChange>,
+    /// Changed remembered ids, each once.
+    pub remembered: Vec<RememberedChange>,
     /// By how much the number of pending timers changes, per tenant.
     pub tenants: BTreeMap<Tenant, i64>,
     /// The header from now on.
@@ -155,6 +171,23 @@ pub trait Store {
     /// # Errors
     /// When the store cannot be read.
     fn timer(&self, at: Located) -> Result<Option<Timer>, StoreError>;
+
+    /// Returns what is remembered of the id.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn remembered(&self, key: &TimerKey) -> Result<Option<Remembered>, StoreError>;
+
+    /// Returns up to `rows_max` remembered ids that end from `from` to `until`, in order of their ends.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn ending(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+        rows_max: usize,
+    ) -> Result<Vec<(TimerKey, Remembered)>, StoreError>;
 
     /// Returns the run's state; empty if there is no row.
     ///

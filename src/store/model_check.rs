@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 use crate::timer::command::{Encoding, Reply};
 use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
-use crate::timer::model::{DueKey, Generation, RunState, Seal, Sweep, SweepReply, Timer};
+use crate::timer::model::{DueKey, Ending, Generation, Remembered, RunState, Seal, Sweep, SweepReply, Timer};
 use crate::timer::outcome::Mutation;
 use crate::timer::view::{DueRow, Lookup, View};
 
@@ -70,6 +70,9 @@ pub(super) enum Step {
     Remove { run: usize, id: usize },
     Know { run: usize, state: RunState },
     Advance { kind: usize, short_of: u64 },
+    Remember { run: usize, id: usize, until: i64 },
+    Drop { run: usize, id: usize },
+    Forget { now: i64, rows_max: usize },
     Commit,
     Clear,
 }
@@ -80,9 +83,12 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => (run.clone(), id.clone(), kind.clone(), 0..30_i64)
             .prop_map(|(run, id, kind, wake)| Step::Arm { run, id, kind, wake }),
         3 => (run.clone(), id.clone(), 0..30_i64).prop_map(|(run, id, by)| Step::Redate { run, id, by }),
-        4 => (run.clone(), id).prop_map(|(run, id)| Step::Remove { run, id }),
-        2 => (run, run_state()).prop_map(|(run, state)| Step::Know { run, state }),
+        4 => (run.clone(), id.clone()).prop_map(|(run, id)| Step::Remove { run, id }),
+        2 => (run.clone(), run_state()).prop_map(|(run, state)| Step::Know { run, state }),
         3 => (kind, 0..3_u64).prop_map(|(kind, short_of)| Step::Advance { kind, short_of }),
+        4 => (run.clone(), id.clone(), 0..30_i64).prop_map(|(run, id, until)| Step::Remember { run, id, until }),
+        1 => (run.clone(), id.clone()).prop_map(|(run, id)| Step::Drop { run, id }),
+        2 => (0..35_i64, 0..4_usize).prop_map(|(now, rows_max)| Step::Forget { now, rows_max }),
         2 => Just(Step::Commit),
         1 => Just(Step::Clear),
     ];
@@ -103,6 +109,7 @@ fn run_state() -> impl Strategy<Value = RunState> {
 struct Model {
     timers: BTreeMap<TimerKey, Timer>,
     runs: BTreeMap<RunKey, RunState>,
+    remembered: BTreeMap<TimerKey, Remembered>,
 }
 
 impl Model {
@@ -110,6 +117,12 @@ impl Model {
         let mut timers: Vec<&Timer> = self.timers.values().filter(|timer| timer.kind == kind).collect();
         timers.sort_by_key(|timer| timer.due_key());
         timers
+    }
+
+    fn ends(&self) -> Vec<(TimerKey, Remembered)> {
+        let mut rows: Vec<_> = self.remembered.iter().map(|(key, state)| (key.clone(), *state)).collect();
+        rows.sort_by_key(|(key, state)| (state.until, key.clone()));
+        rows
     }
 
     fn agenda(&self) -> Vec<(Timestamp, RunKey)> {
@@ -163,6 +176,13 @@ impl<S: Store> Check<S> {
             }
             Step::Know { run, ref state } => self.know(run_key(RUNS[run]), state.clone()),
             Step::Advance { kind: of, short_of } => self.advance(kind(KINDS[of]), short_of),
+            Step::Remember { run, id, until } => {
+                let ending = if until % 2 == 0 { Ending::Fired(Generation(1)) } else { Ending::NeverArmed };
+                let state = Remembered { ending, ended: Timestamp::EPOCH, until: millis(until) };
+                self.remember(key(run, id), Some(state));
+            }
+            Step::Drop { run, id } => self.remember(key(run, id), None),
+            Step::Forget { now, rows_max } => self.forget(millis(now), rows_max),
             Step::Commit => self.commit(),
             Step::Clear => {
                 self.overlay.clear();
@@ -184,6 +204,23 @@ impl<S: Store> Check<S> {
             self.open.runs.insert(run.clone(), state.clone());
         }
         self.overlay.fold(Mutation::Run { run, previous, state });
+    }
+
+    fn remember(&mut self, key: TimerKey, state: Option<Remembered>) {
+        let previous = match state {
+            Some(state) => self.open.remembered.insert(key.clone(), state),
+            None => self.open.remembered.remove(&key),
+        };
+        self.overlay.fold(Mutation::Remember { key, previous, state });
+    }
+
+    fn forget(&mut self, now: Timestamp, rows_max: usize) {
+        let ended: Vec<_> = self.open.ends().into_iter().filter(|(_, state)| state.until <= now).collect();
+        let forgotten = self.overlay.forget(now, rows_max).unwrap();
+        assert_eq!(forgotten, ended.len().min(rows_max), "what has ended is forgotten, a slice at a time");
+        let left = ended.into_iter().filter(|(key, _)| self.overlay.remembered(key).unwrap().is_some()).count();
+        self.open.remembered.retain(|key, state| now < state.until || self.overlay.remembered(key).unwrap().is_some());
+        assert_eq!(self.open.ends().iter().filter(|(_, state)| state.until <= now).count(), left, "and nothing else");
     }
 
     fn advance(&mut self, kind: KindNumber, short_of: u64) {
@@ -228,6 +265,14 @@ impl<S: Store> Check<S> {
             assert_eq!(store.timer(timer.located()).unwrap().as_ref(), Some(timer));
         }
         assert_eq!(store.agenda(Timestamp::MAX, 1000).unwrap(), self.committed.agenda());
+        let ends = self.committed.ends();
+        assert_eq!(store.header().remembered, ends.len() as u64, "what is remembered is counted");
+        for (from, until, rows_max) in [(0, 1000, 1000), (0, 20, 2), (7, 7, 1), (15, 22, 1000), (9, 8, 1000)] {
+            let (first, last) = (millis(from), millis(until));
+            let ends = ends.iter().filter(|(_, state)| first <= state.until && state.until <= last).take(rows_max);
+            let found = store.ending(first, last, rows_max).unwrap();
+            assert_eq!(found, ends.cloned().collect::<Vec<_>>(), "from {from} to {until}");
+        }
         let is_sweeping = self.committed.runs.values().any(|state| state.agenda() == Some(Timestamp::EPOCH));
         assert_eq!(self.overlay.is_sweeping(), is_sweeping, "after a commit the answer is exact");
     }
@@ -236,6 +281,7 @@ impl<S: Store> Check<S> {
         for (run, id) in (0..RUNS.len()).flat_map(|run| (0..IDS.len()).map(move |id| (run, id))) {
             let key = key(run, id);
             assert_eq!(self.overlay.locate(&key).unwrap(), self.open.timers.get(&key).map(Timer::located), "{key}");
+            assert_eq!(self.overlay.remembered(&key).unwrap(), self.open.remembered.get(&key).copied(), "{key}");
         }
         for kind in KINDS.map(kind) {
             self.compare_kind(kind);
@@ -247,6 +293,10 @@ impl<S: Store> Check<S> {
             let count = self.open.timers.keys().filter(|key| key.run.tenant == tenant).count();
             assert_eq!(self.overlay.pending_of(&tenant).unwrap(), count as u64, "pending of {tenant:?} (L8)");
         }
+        assert_eq!(self.overlay.remembered_count(), self.open.remembered.len() as u64);
+        let first = self.open.ends().first().map(|(_, state)| state.until);
+        let next = self.overlay.next_end();
+        assert!(first.is_none_or(|first| next.is_some_and(|next| next <= first)), "an end is never overlooked");
         let agenda = self.open.agenda();
         assert_eq!(self.overlay.next_agenda().unwrap(), agenda.first().map(|(at, _)| *at));
         for (until, rows_max) in [(0, 1), (10, 2), (29, 1000)] {

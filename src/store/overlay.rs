@@ -18,7 +18,7 @@ use crate::planted::{Bug, is_on};
 use crate::time::Timestamp;
 use crate::timer::identity::{RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
-use crate::timer::model::{DueKey, Located, RunState, Timer};
+use crate::timer::model::{DueKey, Located, Remembered, RunState, Timer};
 use crate::timer::outcome::Mutation;
 use crate::timer::view::{DueRow, Lookup, View};
 
@@ -32,6 +32,8 @@ pub struct Overlay<S> {
     edits: Edits,
     /// The earliest instant of the store's agenda, so that a tick without one reads nothing.
     committed_agenda: Option<Timestamp>,
+    /// No id that the store remembers ends before.
+    committed_end: Timestamp,
 }
 
 /// A piece of a kind's due order.
@@ -50,8 +52,10 @@ impl<S: Store> Overlay<S> {
     /// When the store cannot be read.
     pub fn new(store: S) -> Result<Self, StoreError> {
         let committed_agenda = store.agenda(Timestamp::MAX, 1)?.first().map(|(at, _)| *at);
-        let edits = Edits::above(store.header());
-        Ok(Self { store, edits, committed_agenda })
+        let committed_end =
+            store.ending(Timestamp::EPOCH, Timestamp::MAX, 1)?.first().map_or(Timestamp::MAX, |(_, state)| state.until);
+        let edits = Edits::above(store.header(), committed_end);
+        Ok(Self { store, edits, committed_agenda, committed_end })
     }
 
     /// Returns the committed state.
@@ -100,7 +104,7 @@ impl<S: Store> Overlay<S> {
 
     /// Drops all changes; cursors and counts are those of the store again.
     pub fn clear(&mut self) {
-        let mut edits = Edits::above(self.store.header());
+        let mut edits = Edits::above(self.store.header(), self.committed_end);
         if is_on(Bug::CursorsKeptOnAbort) {
             edits.cursors.clone_from(&self.edits.cursors);
         }
@@ -121,11 +125,13 @@ impl<S: Store> Overlay<S> {
     /// # Panics
     /// When the batch is not that of the changes.
     pub fn commit(&mut self, batch: Batch) -> Result<(), StoreError> {
-        assert_eq!(batch.timers.len() + batch.runs.len(), self.edits.rows(), "the batch is that of the changes");
+        let rows = batch.timers.len() + batch.runs.len() + batch.remembered.len();
+        assert_eq!(rows, self.edits.rows(), "the batch is that of the changes");
         debug_assert_eq!(&batch.header.pending, self.edits.pending(), "nothing was folded behind the batch");
         let agenda = self.next_agenda()?;
         self.store.write(batch)?;
         self.committed_agenda = agenda;
+        self.committed_end = self.edits.memory.first();
         self.clear();
         Ok(())
     }
@@ -150,6 +156,47 @@ impl<S: Store> Overlay<S> {
     pub fn pending_of(&self, tenant: &Tenant) -> Result<u64, StoreError> {
         let committed = self.store.pending_of(tenant)?;
         Ok(committed.checked_add_signed(self.edits.pending_of(tenant)).expect("what is removed was counted (L8)"))
+    }
+
+    /// Returns how many ids are remembered, lapsed ones included until they are forgotten.
+    pub fn remembered_count(&self) -> u64 {
+        self.edits.memory.count()
+    }
+
+    /// Returns when remembered ids have to be looked at next.
+    pub fn next_end(&self) -> Option<Timestamp> {
+        Some(self.edits.memory.first()).filter(|first| *first < Timestamp::MAX)
+    }
+
+    /// Forgets up to `rows_max` remembered ids that end at or before `now`. Returns how many.
+    ///
+    /// # Errors
+    /// When the store cannot be read; nothing has changed then.
+    pub fn forget(&mut self, now: Timestamp, rows_max: usize) -> Result<usize, StoreError> {
+        let first = self.edits.memory.first();
+        if now < first || rows_max == 0 {
+            return Ok(0);
+        }
+        let until = if is_on(Bug::ForgottenEarly) { Timestamp::MAX } else { now };
+        let read_max = rows_max.saturating_add(self.edits.memory.hidden(first, until));
+        let rows = self.store.ending(first, until, read_max)?;
+        let unread = if rows.len() < read_max {
+            let behind = Timestamp::from_millis(now.as_millis() + 1);
+            self.store.ending(behind, Timestamp::MAX, 1)?.first().map(|(_, state)| state.until)
+        } else {
+            rows.last().map(|(_, state)| state.until)
+        };
+        let mut ending: Vec<_> = rows.into_iter().filter(|(key, _)| self.edits.memory.get(key).is_none()).collect();
+        ending.extend(self.edits.memory.ending(now).map(|(key, state)| (key.clone(), state)));
+        let left = ending.split_off(rows_max.min(ending.len()));
+        let forgotten = ending.len();
+        for (key, state) in ending {
+            self.edits.fold(Mutation::Remember { key, previous: Some(state), state: None });
+        }
+        let next = left.iter().map(|(_, state)| state.until).chain(unread);
+        let next = next.chain(self.edits.memory.first_behind(now)).min();
+        self.edits.memory.begins_at(next.unwrap_or(Timestamp::MAX));
+        Ok(forgotten)
     }
 
     /// Returns the earliest wake of the kind.
@@ -251,6 +298,15 @@ impl<S: Store> Lookup for Overlay<S> {
         match self.edits.timer(key) {
             Some(edit) => Ok(edit.after.as_deref().map(Timer::located)),
             None => self.store.locate(key),
+        }
+    }
+
+    fn remembered(&self, key: &TimerKey) -> Result<Option<Remembered>, StoreError> {
+        match self.edits.memory.get(key) {
+            Some(edit) => Ok(edit.after),
+            // Where nothing is remembered, nobody pays for a look.
+            None if self.store.header().remembered == 0 => Ok(None),
+            None => self.store.remembered(key),
         }
     }
 

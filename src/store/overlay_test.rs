@@ -1,13 +1,16 @@
 //! What the overlay promises, claim by claim, and against the model.
 
+use std::cell::Cell;
+
 use bytes::Bytes;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
+use crate::store::StoreHeader;
 use crate::store::memory::MemoryStore;
 use crate::store::model_check::{check_steps, kind, millis, put, remove, steps, timer};
-use crate::timer::model::Generation;
+use crate::timer::model::{Ending, Generation};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
@@ -146,4 +149,113 @@ fn a_row_that_cannot_be_read_keeps_its_place_and_blocks_nobody() {
     // It can still be removed, for its place is known.
     overlay.fold(remove(&timer("damaged", 1, 1)));
     check(&overlay, &expect!["?@2#2 t@3#3 | from 0#0 | 2 pending | 1 changed"]);
+}
+
+/// A store that counts how often its remembered ids are read.
+#[derive(Default)]
+struct Counting {
+    rows: MemoryStore,
+    scans: Cell<usize>,
+    looks: Cell<usize>,
+}
+
+impl Store for Counting {
+    fn remembered(&self, key: &TimerKey) -> Result<Option<Remembered>, StoreError> {
+        self.looks.set(self.looks.get() + 1);
+        self.rows.remembered(key)
+    }
+
+    fn ending(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+        rows_max: usize,
+    ) -> Result<Vec<(TimerKey, Remembered)>, StoreError> {
+        self.scans.set(self.scans.get() + 1);
+        self.rows.ending(from, until, rows_max)
+    }
+
+    fn locate(&self, key: &TimerKey) -> Result<Option<Located>, StoreError> {
+        self.rows.locate(key)
+    }
+
+    fn timer(&self, at: Located) -> Result<Option<Timer>, StoreError> {
+        self.rows.timer(at)
+    }
+
+    fn run(&self, run: &RunKey) -> Result<RunState, StoreError> {
+        self.rows.run(run)
+    }
+
+    fn timers_of(
+        &self,
+        run: &RunKey,
+        after: Option<&TimerId>,
+        rows_max: usize,
+    ) -> Result<Vec<(TimerKey, Located)>, StoreError> {
+        self.rows.timers_of(run, after, rows_max)
+    }
+
+    fn due(&self, kind: KindNumber, from: DueKey, until: Timestamp, rows: usize) -> Result<Vec<DueRow>, StoreError> {
+        self.rows.due(kind, from, until, rows)
+    }
+
+    fn due_keys(
+        &self,
+        kind: KindNumber,
+        from: DueKey,
+        until: Timestamp,
+        rows_max: usize,
+    ) -> Result<Vec<DueKey>, StoreError> {
+        self.rows.due_keys(kind, from, until, rows_max)
+    }
+
+    fn agenda(&self, until: Timestamp, rows_max: usize) -> Result<Vec<(Timestamp, RunKey)>, StoreError> {
+        self.rows.agenda(until, rows_max)
+    }
+
+    fn pending_of(&self, tenant: &Tenant) -> Result<u64, StoreError> {
+        self.rows.pending_of(tenant)
+    }
+
+    fn header(&self) -> &StoreHeader {
+        self.rows.header()
+    }
+
+    fn write(&mut self, batch: Batch) -> Result<(), StoreError> {
+        self.rows.write(batch)
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        self.rows.flush()
+    }
+}
+
+#[test]
+fn a_tick_in_which_no_remembered_id_ends_reads_nothing() {
+    let mut overlay = Overlay::new(Counting::default()).unwrap();
+    let id = |number: i64| timer(&format!("t{number}"), 1, 1).key;
+    let known = |until: i64| Remembered { ending: Ending::NeverArmed, ended: Timestamp::EPOCH, until: millis(until) };
+    assert_eq!(overlay.remembered(&id(1)).unwrap(), None);
+    assert_eq!(overlay.store().looks.get(), 0, "where nothing is remembered nobody looks");
+    for number in [10, 20, 20, 30] {
+        let key = id(number);
+        let previous = overlay.remembered(&key).unwrap();
+        overlay.fold(Mutation::Remember { key, previous, state: Some(known(number)) });
+    }
+    let batch = overlay.batch();
+    overlay.commit(batch).unwrap();
+    let scans = |overlay: &Overlay<Counting>| overlay.store().scans.get();
+    let before = scans(&overlay);
+    assert_eq!(overlay.forget(millis(9), 10).unwrap(), 0);
+    assert_eq!(scans(&overlay), before, "the first end is known");
+    assert_eq!(overlay.forget(millis(25), 1).unwrap(), 1, "a slice has a limit");
+    assert!(overlay.next_end().is_some_and(|next| next <= millis(25)), "there is more to do at once");
+    assert_eq!(overlay.forget(millis(25), 10).unwrap(), 1);
+    let before = scans(&overlay);
+    assert_eq!(overlay.forget(millis(29), 10).unwrap(), 0);
+    assert_eq!(scans(&overlay), before, "the scan that found the last has seen the next");
+    overlay.clear();
+    assert_eq!(overlay.remembered_count(), 3, "an abort forgets nothing");
+    assert_eq!(overlay.forget(millis(30), 10).unwrap(), 3, "and nothing is left behind by it");
 }

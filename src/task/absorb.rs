@@ -33,6 +33,8 @@ use crate::wire::partition::partition_of;
 const AGENDA_RUNS: usize = 16;
 /// Most rows of one run removed in one tick.
 const AGENDA_ROWS: usize = 1024;
+/// Most remembered ids forgotten in one tick.
+const FORGOTTEN_MAX: usize = 1024;
 /// Most partitions that were added to the command topic whose places are remembered.
 const FORWARDERS_MAX: u32 = 1_000;
 /// When a kind is looked at again whose budget was used up without any progress.
@@ -127,9 +129,10 @@ impl<S: Store> Task<S> {
         if let Some(rejection) = &outcome.rejection {
             *self.tally.rejected.entry(rejection.reason).or_insert(0) += 1;
             self.send_dead_letter(record, rejection, rules);
-        } else if outcome.mutations.is_empty() {
+        } else if outcome.mutations.iter().all(|mutation| matches!(mutation, Mutation::Remember { .. })) {
             self.tally.unchanged += 1;
         }
+        self.tally.late += u64::from(outcome.is_late);
         if outcome.mutations.iter().any(takes_generation) || is_removal(&command.action) {
             self.open.generation = Generation(self.open.generation.0 + 1);
         }
@@ -231,10 +234,22 @@ impl<S: Store> Task<S> {
     pub fn work_off(&mut self, now: Timestamp, rules: &Rules) -> Result<bool, StoreError> {
         let runs = self.overlay.agenda(now, AGENDA_RUNS)?;
         for run in &runs {
-            let outcome = sweep::work_off(&self.overlay, run, now, AGENDA_ROWS)?;
+            let outcome = sweep::work_off(&self.overlay, run, &rules.registry, now, AGENDA_ROWS)?;
             self.take(outcome, rules, Cause::Command);
         }
         Ok(!runs.is_empty())
+    }
+
+    /// Forgets remembered ids that have ended, a slice in each tick. Returns whether there was any.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    ///
+    /// # Panics
+    /// When the task is not running: the commands that stood there at the assignment may be duplicates of what is remembered.
+    pub fn forget(&mut self, now: Timestamp) -> Result<bool, StoreError> {
+        assert!(self.phase == Phase::Running, "nothing is forgotten before the gate is open");
+        Ok(self.overlay.forget(now, FORGOTTEN_MAX)? > 0)
     }
 
     fn take(&mut self, outcome: Outcome, rules: &Rules, cause: Cause) {
@@ -250,7 +265,10 @@ impl<S: Store> Task<S> {
                 }
                 (Mutation::Remove { .. }, Cause::Command) => self.tally.disarmed += 1,
                 (Mutation::Remove { .. }, Cause::Time)
-                | (Mutation::Run { .. } | Mutation::Advance { .. }, Cause::Command | Cause::Time) => {}
+                | (
+                    Mutation::Run { .. } | Mutation::Remember { .. } | Mutation::Advance { .. },
+                    Cause::Command | Cause::Time,
+                ) => {}
             }
             self.fold(mutation);
         }
@@ -282,7 +300,7 @@ enum Cause {
 fn armed_for_now(outcome: &Outcome, now: Timestamp) -> BTreeSet<KindNumber> {
     let due = outcome.mutations.iter().filter_map(|mutation| match mutation {
         Mutation::Put { timer, .. } => Some(timer).filter(|timer| timer.wake <= now),
-        Mutation::Remove { .. } | Mutation::Run { .. } | Mutation::Advance { .. } => None,
+        Mutation::Remove { .. } | Mutation::Run { .. } | Mutation::Remember { .. } | Mutation::Advance { .. } => None,
     });
     due.map(|timer| timer.kind).collect()
 }

@@ -132,7 +132,7 @@ pub(super) fn dead_letter(record: &InputRecord, rejection: &Rejection, rules: &R
 
 /// Returns the changelog records of a batch: a body for what is there, a tombstone for what was there and is not.
 pub(super) fn changes(partition: Partition, batch: &Batch) -> Vec<Emission> {
-    let mut emissions = Vec::with_capacity(batch.timers.len() + batch.runs.len() + 1);
+    let mut emissions = Vec::with_capacity(batch.timers.len() + batch.runs.len() + batch.remembered.len() + 1);
     for change in &batch.timers {
         let body = change.after.as_ref().map(|(_, body)| body.clone());
         assert!(body.is_some() || change.before.is_some(), "INV-NET-1: a batch has net changes only");
@@ -140,6 +140,11 @@ pub(super) fn changes(partition: Partition, batch: &Batch) -> Vec<Emission> {
             continue;
         }
         emissions.push(changelog(partition, &StateKey::Timer(change.key.clone()), body));
+    }
+    for change in &batch.remembered {
+        let body = change.after.as_ref().map(|(_, body)| body.clone());
+        assert!(body.is_some() || change.before.is_some(), "INV-NET-1: a batch has net changes only");
+        emissions.push(changelog(partition, &StateKey::Remembered(change.key.clone()), body));
     }
     for change in &batch.runs {
         let body = (!change.after.is_empty()).then(|| change.body.clone());

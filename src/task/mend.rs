@@ -14,6 +14,7 @@ use crate::position::{Offset, Position};
 use crate::store::{Batch, Store, StoreError};
 use crate::timer::identity::TimerKey;
 use crate::wire::key::StateKey;
+use crate::wire::remembered::encode_remembered;
 use crate::wire::state::{encode_run, encode_timer};
 
 /// What a look at the changelog found.
@@ -54,7 +55,11 @@ impl<S: Store> Task<S> {
                 Ok(StateKey::Meta | StateKey::Barrier) => continue,
                 Ok(StateKey::Timer(key)) if batch.timers.iter().any(|change| change.key == key) => continue,
                 Ok(StateKey::Run(run)) if batch.runs.iter().any(|change| change.run == run) => continue,
+                Ok(StateKey::Remembered(id)) if batch.remembered.iter().any(|change| change.key == id) => continue,
                 Ok(StateKey::Timer(key)) => self.stored_timer(&key)?,
+                Ok(StateKey::Remembered(id)) => {
+                    self.overlay.store().remembered(&id)?.map(|state| encode_remembered(&state))
+                }
                 Ok(StateKey::Run(run)) => {
                     let state = self.overlay.store().run(&run)?;
                     (!state.is_empty()).then(|| encode_run(&state))

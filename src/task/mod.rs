@@ -207,12 +207,12 @@ impl<S: Store> Task<S> {
         false
     }
 
-    /// Returns the earliest instant at which one of `kinds`, or a run, needs to be looked at.
+    /// Returns the earliest instant at which one of `kinds`, a run, or a remembered id needs to be looked at.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub fn next_wake(&mut self, kinds: &[KindNumber]) -> Result<Option<Timestamp>, StoreError> {
-        let mut earliest = self.overlay.next_agenda()?;
+        let mut earliest = earlier(self.overlay.next_agenda()?, self.overlay.next_end());
         for kind in kinds {
             earliest = earlier(earliest, self.wake_of(*kind)?);
         }
@@ -246,7 +246,7 @@ impl<S: Store> Task<S> {
                 }
             }
             Mutation::Remove { previous, .. } => self.forget_wake(previous.kind, previous.at.wake),
-            Mutation::Run { .. } | Mutation::Advance { .. } => {}
+            Mutation::Run { .. } | Mutation::Remember { .. } | Mutation::Advance { .. } => {}
         }
         self.overlay.fold(mutation);
     }

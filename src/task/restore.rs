@@ -265,6 +265,22 @@ impl<S: Store> Task<S> {
         }
     }
 
+    fn restore_remembered(
+        &mut self,
+        key: TimerKey,
+        value: Option<&[u8]>,
+        restore: &mut Restore,
+    ) -> Result<(), StoreError> {
+        let previous = self.overlay.remembered(&key)?;
+        // What cannot be read replaces what was there: it waits for a release that reads it.
+        let state = value.and_then(|value| wire::remembered::decode_remembered(value).ok());
+        restore.undecodable += u64::from(value.is_some() && state.is_none());
+        if (previous.is_some() || state.is_some()) && !is_on(Bug::RememberedNotRestored) {
+            self.fold(Mutation::Remember { key, previous, state });
+        }
+        Ok(())
+    }
+
     /// Folds one record. Returns whether it is the task's own barrier.
     fn restore_record(&mut self, record: &ChangelogRecord, restore: &mut Restore) -> Result<bool, StoreError> {
         let Ok(key) = StateKey::decode(&record.key) else {
@@ -301,6 +317,7 @@ impl<S: Store> Task<S> {
                     None => self.fold(Mutation::Run { run, previous, state: RunState::default() }),
                 }
             }
+            StateKey::Remembered(id) => self.restore_remembered(id, record.value.as_deref(), restore)?,
             StateKey::Meta => {
                 let meta = record.value.as_deref().and_then(|value| Meta::decode(value).ok());
                 restore.is_meta_unreadable = meta.is_none();

@@ -14,8 +14,10 @@ use crate::task::Task;
 use crate::time::Timestamp;
 use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
-use crate::timer::model::{Generation, Timer};
+use crate::timer::model::{Ending, Generation, Remembered, Timer};
+use crate::timer::view::Lookup;
 use crate::wire::key::StateKey;
+use crate::wire::remembered::encode_remembered;
 use crate::wire::state::{Meta, encode_timer};
 
 const P: Partition = Partition(0);
@@ -108,4 +110,33 @@ fn two_timers_at_one_place_are_one_and_a_record_that_cannot_be() {
     task.restore(&batch(records, 10), at(1), Duration::ZERO).unwrap();
     let header = task.overlay().store().header();
     assert_eq!((header.undecodable, header.pending.values().sum::<u64>()), (1, 1));
+}
+
+/// The end that was stored is the end: a restore computes nothing. T7: what a newer release wrote is counted, and waits for it.
+#[test]
+fn remembered_ids_come_back_with_their_ends() {
+    let run = RunKey { tenant: Tenant::parse("").unwrap(), run: Run::parse("r").unwrap() };
+    let key = |id: &str| TimerKey { run: run.clone(), id: TimerId::parse(id).unwrap() };
+    let known = |until| Remembered { ending: Ending::Fired(Generation(3)), ended: at(5), until: at(until) };
+    let record = |offset: i64, id: &str, value| {
+        let key = StateKey::Remembered(key(id)).encode();
+        ChangelogRecord { offset: Offset(offset), key, value }
+    };
+    let mut task = restoring(None, at(1_000));
+    let records = vec![
+        record(0, "lapsed", Some(encode_remembered(&known(10)))),
+        record(1, "kept", Some(encode_remembered(&known(600)))),
+        record(2, "kept", Some(encode_remembered(&known(9_000)))),
+        record(3, "forgotten", Some(encode_remembered(&known(9_000)))),
+        record(4, "forgotten", None),
+        record(5, "newer", Some(encode_remembered(&known(9_000)))),
+        record(6, "newer", Some(Bytes::from_static(&[0x08, 99]))),
+        record(7, "unknown", None),
+    ];
+    task.restore(&batch(records, 10), at(1_001), Duration::ZERO).unwrap();
+    let overlay = task.overlay();
+    let found = ["lapsed", "kept", "forgotten", "newer", "unknown"].map(|id| overlay.remembered(&key(id)).unwrap());
+    assert_eq!(found, [Some(known(10)), Some(known(9_000)), None, None, None]);
+    assert_eq!((overlay.store().header().remembered, overlay.store().header().undecodable), (2, 1));
+    assert_eq!(overlay.next_end(), Some(at(10)), "what has lapsed meanwhile is forgotten when the task runs");
 }

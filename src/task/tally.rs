@@ -18,6 +18,8 @@ pub struct Tally {
     pub disarmed: u64,
     /// Commands that changed nothing: duplicates, disarms of what is not there, arms of a sealed run.
     pub unchanged: u64,
+    /// Commands that came after their timer had ended, and met its remembered id.
+    pub late: u64,
     /// Commands rejected, per reason; each is on the dead-letter topic.
     pub rejected: BTreeMap<Reason, u64>,
     /// Commands forwarded to the partition where they belong.
@@ -51,6 +53,7 @@ impl Tally {
         }
         self.disarmed += other.disarmed;
         self.unchanged += other.unchanged;
+        self.late += other.late;
         self.forwarded += other.forwarded;
         self.answered += other.answered;
         self.outbox += other.outbox;

@@ -81,6 +81,12 @@ pub const UNCHANGED: Metric = counter(
     &[],
     "Commands that changed nothing: duplicate arms, disarms of what is not there, arms of a sealed run.",
 );
+/// Commands that came too late.
+pub const LATE: Metric = counter(
+    "punctual_late_commands_total",
+    &[],
+    "Arms and disarms that came after their timer had ended and met its remembered id: duplicates and stragglers.",
+);
 /// Commands rejected.
 pub const REJECTED: Metric = counter(
     "punctual_rejected_total",
@@ -133,6 +139,9 @@ pub const UNKNOWN_KIND: Metric = gauge(
     &["worker"],
     "Timers stored under a kind number that this process does not know; they fire once one that knows it runs.",
 );
+/// Ids remembered.
+pub const REMEMBERED: Metric =
+    gauge("punctual_remembered_ids", &["worker"], "Timer ids that have ended and are remembered for a while.");
 /// Timers late.
 pub const OVERDUE: Metric =
     gauge("punctual_overdue_timers", &["kind", "worker"], "Timers due and not yet fired, counted up to a bound.");
@@ -230,10 +239,11 @@ pub const BUILD_INFO: Metric = gauge(
 );
 
 /// All metrics, in the order of docs/operations.md.
-pub const ALL: [Metric; 31] = [
+pub const ALL: [Metric; 33] = [
     ARMED,
     DISARMED,
     UNCHANGED,
+    LATE,
     REJECTED,
     FORWARDED,
     ANSWERS,
@@ -245,6 +255,7 @@ pub const ALL: [Metric; 31] = [
     LATENESS,
     PENDING,
     UNKNOWN_KIND,
+    REMEMBERED,
     OVERDUE,
     OLDEST_OVERDUE,
     SATURATED,

@@ -57,6 +57,7 @@ struct PassMetrics {
     scanned: Counter,
     undecodable: Counter,
     unknown_kind: Gauge,
+    remembered: Gauge,
     oldest_overdue: Gauge,
     clock_held: Gauge,
     tasks: BTreeMap<TaskState, Gauge>,
@@ -66,6 +67,7 @@ struct PassMetrics {
 struct FlowMetrics {
     disarmed: Counter,
     unchanged: Counter,
+    late: Counter,
     forwarded: Counter,
     answers: Counter,
     outbox: Counter,
@@ -126,6 +128,7 @@ impl<C: Clock> WorkerObserver<C> {
         self.unknown.pending.set(unknown(&pending));
         self.unknown.overdue.set(unknown(&overdue));
         self.passes.unknown_kind.set(unknown(&pending));
+        self.passes.remembered.set(as_f64(self.holdings.values().map(|holdings| holdings.remembered).sum()));
         let oldest = self.holdings.values().map(|holdings| holdings.oldest_overdue).max().unwrap_or_default();
         self.passes.oldest_overdue.set(oldest.as_secs_f64());
     }
@@ -187,6 +190,7 @@ impl<C: Clock> Observer for WorkerObserver<C> {
         }
         self.flow.disarmed.increment(tally.disarmed);
         self.flow.unchanged.increment(tally.unchanged);
+        self.flow.late.increment(tally.late);
         self.flow.forwarded.increment(tally.forwarded);
         self.flow.answers.increment(tally.answered);
         self.flow.outbox.increment(tally.outbox);
@@ -278,6 +282,7 @@ impl PassMetrics {
             scanned: counter!(metrics::SCANNED.name, "worker" => worker()),
             undecodable: counter!(metrics::UNDECODABLE.name, "worker" => worker()),
             unknown_kind: gauge!(metrics::UNKNOWN_KIND.name, "worker" => worker()),
+            remembered: gauge!(metrics::REMEMBERED.name, "worker" => worker()),
             oldest_overdue: gauge!(metrics::OLDEST_OVERDUE.name, "worker" => worker()),
             clock_held: gauge!(metrics::CLOCK_HELD.name, "worker" => worker()),
             tasks: STATES.into_iter().map(|state| (state, task(state))).collect(),
@@ -297,6 +302,7 @@ impl FlowMetrics {
         Self {
             disarmed: counter!(metrics::DISARMED.name),
             unchanged: counter!(metrics::UNCHANGED.name),
+            late: counter!(metrics::LATE.name),
             forwarded: counter!(metrics::FORWARDED.name),
             answers: counter!(metrics::ANSWERS.name),
             outbox: counter!(metrics::OUTBOX.name),

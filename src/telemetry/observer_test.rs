@@ -33,6 +33,7 @@ fn observer() -> WorkerObserver<Still> {
         outbox: false,
         claim: None,
         expires_after: None,
+        remember: Duration::ZERO,
     };
     let health = Arc::new(Health::new(1, Duration::from_secs(100)));
     WorkerObserver::new(0, &Registry::new([kind]).unwrap(), health, Still)
@@ -59,6 +60,7 @@ fn tally() -> Tally {
         armed: BTreeMap::from([(number(1), 3), (number(9), 2)]),
         disarmed: 4,
         unchanged: 5,
+        late: 13,
         rejected: BTreeMap::from([(Reason::PastDue, 6)]),
         forwarded: 7,
         answered: 8,
@@ -174,6 +176,7 @@ fn lateness_falls_into_buckets_from_a_millisecond_to_an_hour() {
 fn gauges_are_sums_over_the_tasks_that_are_here() {
     let held = |pending: u64, overdue: u64, oldest: u64| Holdings {
         pending: BTreeMap::from([(number(1), pending), (number(9), 1)]),
+        remembered: pending,
         overdue: BTreeMap::from([(number(1), overdue)]),
         oldest_overdue: Duration::from_secs(oldest),
     };

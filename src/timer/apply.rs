@@ -4,12 +4,15 @@
 //! Keeps: a rejected command changes nothing (INV-REJECT-1); while a timer is armed, an arm that keeps changes nothing of
 //! it (INV-ARM-1); a generation is given once (INV-GEN-1); due is resolved once (`schedule`), from the record's timestamp.
 
+use std::time::Duration;
+
 use super::command::{Action, Arm, Command, OnConflict, Reply};
 use super::identity::{RunKey, TimerKey};
 use super::kind::{KIND_NUMBER_MAX, Kind, KindNumber, KindRef, PastDue, Registry};
 use super::limits::Limits;
-use super::model::{Claim, Generation, Located, Timer};
+use super::model::{Claim, Ending, Generation, Located, RunState, Timer};
 use super::outcome::{Answer, Mutation, Outcome, Reason, Rejection, Verdict};
+use super::remember;
 use super::schedule::{self, Scheduled};
 use super::size::Emitted;
 use super::sweep;
@@ -38,9 +41,18 @@ pub struct Context<'a> {
 
 impl Context<'_> {
     /// Returns the time of the command: its record's timestamp, or ours if it has none or one from the future.
-    fn time_of_command(&self) -> Timestamp {
+    pub(super) fn time_of_command(&self) -> Timestamp {
         self.recorded.map_or(self.now, |recorded| recorded.min(self.now))
     }
+}
+
+/// Who asks for a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A client, whose command may be there twice.
+    Client,
+    /// A handler: what it returns is applied once, so that its arm is no duplicate of anything.
+    Handler,
 }
 
 /// Judges a command against the state.
@@ -53,19 +65,19 @@ impl Context<'_> {
 pub fn apply<V: View>(view: &V, command: &Command, context: &Context<'_>) -> Result<Outcome, V::Error> {
     let mut outcome = Outcome::default();
     let verdict = match &command.action {
-        Action::Arm(arm) => judge_arm(view, arm, context, &mut outcome)?,
-        Action::Disarm { key, generation } => disarm(view, key, *generation, &mut outcome)?,
+        Action::Arm(arm) => judge_arm(view, arm, Origin::Client, context, &mut outcome)?,
+        Action::Disarm { key, generation } => disarm(view, key, *generation, context, &mut outcome)?,
         Action::DisarmRun { run } => {
-            let request = sweep::Request { run, seal: None, reply: command.reply.as_ref() };
-            match sweep::begin(view, &request, context.next_generation, &mut outcome)? {
+            let request = sweep::Request { run, seal: None, reply: command.reply.as_ref(), context };
+            match sweep::begin(view, &request, &mut outcome)? {
                 Some(verdict) => verdict,
                 None => return Ok(outcome),
             }
         }
         Action::SealRun { run, retention } => match sweep::seal(*retention, context.time_of_command()) {
             Ok(seal) => {
-                let request = sweep::Request { run, seal: Some(seal), reply: command.reply.as_ref() };
-                match sweep::begin(view, &request, context.next_generation, &mut outcome)? {
+                let request = sweep::Request { run, seal: Some(seal), reply: command.reply.as_ref(), context };
+                match sweep::begin(view, &request, &mut outcome)? {
                     Some(verdict) => verdict,
                     None => return Ok(outcome),
                 }
@@ -87,10 +99,11 @@ pub fn apply<V: View>(view: &V, command: &Command, context: &Context<'_>) -> Res
 pub(super) fn judge_arm<V: Lookup>(
     view: &V,
     arm: &Arm,
+    origin: Origin,
     context: &Context<'_>,
     outcome: &mut Outcome,
 ) -> Result<Verdict, V::Error> {
-    match resolve(arm, context) {
+    match resolve(arm, origin, context) {
         Ok(resolved) => arm_resolved(view, arm, &resolved, context, outcome),
         Err(rejection) => Ok(Verdict::Rejected(rejection)),
     }
@@ -108,9 +121,11 @@ struct Resolved {
     armed: Timestamp,
     skip: bool,
     claim: Option<Claim>,
+    /// For how long an id that has ended refuses it; `None` is not at all.
+    refused_for: Option<Duration>,
 }
 
-fn resolve(arm: &Arm, context: &Context<'_>) -> Result<Resolved, Rejection> {
+fn resolve(arm: &Arm, origin: Origin, context: &Context<'_>) -> Result<Resolved, Rejection> {
     let (number, kind) = resolve_kind(&arm.kind, context)?;
     let scheduled = schedule::resolve(&arm.when, context)?;
     let due = scheduled.due;
@@ -130,9 +145,14 @@ fn resolve(arm: &Arm, context: &Context<'_>) -> Result<Resolved, Rejection> {
         let detail = "the kind delivers by claim, until a disarm that would end the recurrence too; use another kind";
         return Err(Rejection::new(Reason::InvalidSchedule, detail));
     }
+    let refused_for = match origin {
+        Origin::Client if arm.on_conflict == OnConflict::Replace && is_on(Bug::ReplacePassesRemembered) => None,
+        Origin::Client => Some(kind.map_or(Duration::ZERO, |kind| kind.remember)),
+        Origin::Handler => None,
+    };
     match past_due {
-        PastDue::Fire => Ok(Resolved { kind: number, scheduled, armed, skip: false, claim }),
-        PastDue::Skip => Ok(Resolved { kind: number, scheduled, armed, skip: true, claim }),
+        PastDue::Fire => Ok(Resolved { kind: number, scheduled, armed, skip: false, claim, refused_for }),
+        PastDue::Skip => Ok(Resolved { kind: number, scheduled, armed, skip: true, claim, refused_for }),
         PastDue::Reject => {
             let detail = format!("due {due} is not after the arming at {armed}, and the kind rejects past dues");
             Err(Rejection::new(Reason::PastDue, detail))
@@ -180,6 +200,18 @@ fn arm_resolved<V: Lookup>(
     {
         return Ok(Verdict::AlreadyArmed { generation: located.at.generation });
     }
+    let known = view.remembered(&arm.key)?;
+    if live.is_none()
+        && let Some(remember) = resolved.refused_for
+    {
+        let swept = previous.map(|located| (located, &run));
+        if let Some(ending) = ended(view, arm, swept, context, outcome)?.or_else(|| {
+            known.filter(|known| known.refuses(remember, context.time_of_command())).map(|known| known.ending)
+        }) {
+            outcome.is_late = true;
+            return Ok(Verdict::AlreadyEnded { ending });
+        }
+    }
     if resolved.skip {
         return Ok(Verdict::Skipped);
     }
@@ -192,11 +224,32 @@ fn arm_resolved<V: Lookup>(
         // The row was already gone for everybody; the sweep will not find it any more, so it is counted here.
         outcome.mutations.push(sweep::count(arm.key.run.clone(), run, 1));
     }
+    if known.is_some() {
+        outcome.mutations.push(Mutation::Remember { key: arm.key.clone(), previous: known, state: None });
+    }
     outcome.mutations.push(Mutation::Put { timer: Box::new(timer), previous });
     Ok(match live {
         Some(_) => Verdict::Replaced { generation, due },
         None => Verdict::Armed { generation, due },
     })
+}
+
+/// Remembers the id of a timer that a sweep has cancelled and not reached yet, if its kind does. Returns how it ended.
+fn ended<V: Lookup>(
+    view: &V,
+    arm: &Arm,
+    swept: Option<(Located, &RunState)>,
+    context: &Context<'_>,
+    outcome: &mut Outcome,
+) -> Result<Option<Ending>, V::Error> {
+    let Some((located, run)) = swept else { return Ok(None) };
+    let ending = Ending::Disarmed(located.at.generation);
+    let kind = context.registry.get(located.kind);
+    let Some(remembers) = remember::ended(view, &arm.key, kind, ending, context.now)? else { return Ok(None) };
+    outcome.mutations.push(sweep::count(arm.key.run.clone(), run.clone(), 1));
+    outcome.mutations.push(Mutation::Remove { key: arm.key.clone(), previous: located });
+    outcome.mutations.push(remembers);
+    Ok(Some(ending))
 }
 
 fn timer_of(arm: &Arm, resolved: &Resolved, generation: Generation) -> Timer {
@@ -223,21 +276,29 @@ pub(super) fn disarm<V: Lookup>(
     view: &V,
     key: &TimerKey,
     generation: Option<Generation>,
+    context: &Context<'_>,
     outcome: &mut Outcome,
 ) -> Result<Verdict, V::Error> {
-    let Some(located) = live_timer(view, key)? else {
-        return Ok(Verdict::NotFound);
+    let found = view.locate(key)?;
+    let Some(located) = live_timer(view, key, found)? else {
+        // A row that a sweep has cancelled is remembered when the sweep reaches it.
+        return match found {
+            Some(_) => Ok(Verdict::NotFound),
+            None => remember::disarmed_nothing(view, key, generation, context, outcome),
+        };
     };
     let armed = located.at.generation;
     if generation.is_some_and(|wanted| wanted != armed) && !is_on(Bug::DisarmIgnoresGeneration) {
         return Ok(Verdict::Changed { generation: armed });
     }
     outcome.mutations.push(Mutation::Remove { key: key.clone(), previous: located });
+    let kind = context.registry.get(located.kind);
+    outcome.mutations.extend(remember::ended(view, key, kind, Ending::Disarmed(armed), context.now)?);
     Ok(Verdict::Disarmed { generation: armed })
 }
 
-fn live_timer<V: Lookup>(view: &V, key: &TimerKey) -> Result<Option<Located>, V::Error> {
-    let Some(located) = view.locate(key)? else {
+fn live_timer<V: Lookup>(view: &V, key: &TimerKey, found: Option<Located>) -> Result<Option<Located>, V::Error> {
+    let Some(located) = found else {
         return Ok(None);
     };
     if view.is_sweeping() && view.run(&key.run)?.swept(located.at.generation) {

@@ -17,6 +17,7 @@ use super::kind::Registry;
 use super::model::{Claim, Generation, Timer};
 use super::outcome::{Effect, FiredEvent, Mutation, Outcome};
 use super::redate;
+use super::view::Lookup;
 use crate::time::Timestamp;
 
 /// What a claim asks for.
@@ -42,7 +43,11 @@ pub struct ClaimRules<'a> {
 ///
 /// # Panics
 /// When a timer is not due (INV-FIRE-1).
-pub fn claim<E>(due: impl IntoIterator<Item = Result<Timer, E>>, rules: &ClaimRules<'_>) -> Result<Outcome, E> {
+pub fn claim<V: Lookup>(
+    view: &V,
+    due: impl IntoIterator<Item = Result<Timer, V::Error>>,
+    rules: &ClaimRules<'_>,
+) -> Result<Outcome, V::Error> {
     let mut outcome = Outcome::default();
     let mut next = rules.next_generation;
     let mut due = due.into_iter();
@@ -54,7 +59,7 @@ pub fn claim<E>(due: impl IntoIterator<Item = Result<Timer, E>>, rules: &ClaimRu
         // Judged as one that is delivered by claim, whatever its kind says: later attempts are late by intention.
         let judged = Timer { claim: Some(lease), ..timer.clone() };
         if let Some(reason) = expiry(&judged, rules.registry.get(timer.kind), rules.now) {
-            let concluded = expire(timer, reason, rules.now, next);
+            let concluded = expire(view, timer, reason, (rules.registry, rules.now), next)?;
             next = concluded.mutations.iter().fold(next, |next, mutation| mutation.generation_behind(next));
             outcome.mutations.extend(concluded.mutations);
             outcome.expired.extend(concluded.expired);

@@ -3,15 +3,16 @@
 //! Owns the way from what a handler returned to mutations and what is emitted. Never folds. Keeps: all effects of a fire are there, or
 //! none; a timer that failed keeps its due, its payload and its generation, and rests.
 
-use super::apply::{Context, disarm, judge_arm};
+use super::apply::{Context, Origin, disarm, judge_arm};
 use super::fire::FireRules;
 use super::handler::{Attempt, COMMANDS_MAX, Done, Event, Fired, TimerCommand};
-use super::model::{Generation, OutboxRecord, Timer};
+use super::kind::Registry;
+use super::model::{Ending, Generation, OutboxRecord, Timer};
 use super::outcome::{Effect, Expired, ExpiryReason, FiredEvent, Mutation, Outcome, Verdict};
 use super::size::Emitted;
 use super::staged::Staged;
 use super::view::Lookup;
-use super::{recurring, redate};
+use super::{recurring, redate, remember};
 use crate::planted::{Bug, is_on};
 use crate::time::Timestamp;
 
@@ -46,7 +47,7 @@ pub(super) fn conclude<V: Lookup>(
     next: Generation,
 ) -> Result<Concluded, V::Error> {
     let effects = match attempt {
-        Attempt::AsArmed => return Ok(as_armed(timer, rules, next)),
+        Attempt::AsArmed => return as_armed(view, timer, rules, next),
         Attempt::Decided(Fired::Done(done)) => done_with(view, &timer, done, rules, next)?,
         Attempt::Decided(Fired::Reschedule { due, payload, outbox }) => {
             let dated = Timer { due, wake: due, payload, generation: next, attempt: 0, ..timer.clone() };
@@ -62,9 +63,20 @@ pub(super) fn conclude<V: Lookup>(
 }
 
 /// Retires a timer that is not to fire any more. One that recurs goes on with its next occurrence.
-pub(super) fn expire(timer: Timer, reason: ExpiryReason, now: Timestamp, next: Generation) -> Concluded {
-    let change = change_to(&timer, recurring::after_fire(&timer, now, next));
-    Concluded { mutations: vec![change], expired: Some(Expired { timer, reason, at: now }), ..Concluded::default() }
+///
+/// # Errors
+/// When the state cannot be read.
+pub(super) fn expire<V: Lookup>(
+    view: &V,
+    timer: Timer,
+    reason: ExpiryReason,
+    (registry, now): (&Registry, Timestamp),
+    next: Generation,
+) -> Result<Concluded, V::Error> {
+    let left = recurring::after_fire(&timer, now, next);
+    let mutations = changes_to(view, &timer, left, Ending::Expired(timer.generation), (registry, now))?;
+    let expired = Some(Expired { timer, reason, at: now });
+    Ok(Concluded { mutations, expired, ..Concluded::default() })
 }
 
 fn rested(timer: &Timer, now: Timestamp, rest: Rest) -> Concluded {
@@ -73,32 +85,45 @@ fn rested(timer: &Timer, now: Timestamp, rest: Rest) -> Concluded {
     Concluded { mutations: vec![put], rest: Some(rest), ..Concluded::default() }
 }
 
-fn as_armed(timer: Timer, rules: &FireRules<'_>, next: Generation) -> Concluded {
-    let mutations = own_change(&timer, rules.now, next);
+fn as_armed<V: Lookup>(view: &V, timer: Timer, rules: &FireRules<'_>, next: Generation) -> Result<Concluded, V::Error> {
+    let mutations = own_changes(view, &timer, rules, next)?;
     let attempt = timer.attempt.saturating_add(1);
     let fired = FiredEvent { timer, attempt, fired: rules.now, effect: Effect::Published };
-    Concluded { mutations, fired: Some(fired), ..Concluded::default() }
+    Ok(Concluded { mutations, fired: Some(fired), ..Concluded::default() })
 }
 
 /// Returns what a fire does to the timer itself: it is gone, held, or dated anew.
-fn own_change(timer: &Timer, now: Timestamp, next: Generation) -> Vec<Mutation> {
+fn own_changes<V: Lookup>(
+    view: &V,
+    timer: &Timer,
+    rules: &FireRules<'_>,
+    next: Generation,
+) -> Result<Vec<Mutation>, V::Error> {
     if is_on(Bug::FiredRowKept) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let left = match timer.claim {
-        None => recurring::after_fire(timer, now, next),
-        Some(claim) => Some(redate::after_delivery(timer, claim, now)),
+        None => recurring::after_fire(timer, rules.now, next),
+        Some(claim) => Some(redate::after_delivery(timer, claim, rules.now)),
     };
-    vec![change_to(timer, left)]
+    changes_to(view, timer, left, Ending::Fired(timer.generation), (rules.registry, rules.now))
 }
 
-/// Returns the change from a timer to what is left of it.
-fn change_to(timer: &Timer, left: Option<Timer>) -> Mutation {
+/// Returns the changes from a timer to what is left of it; where nothing is, its id may be remembered.
+fn changes_to<V: Lookup>(
+    view: &V,
+    timer: &Timer,
+    left: Option<Timer>,
+    ending: Ending,
+    (registry, now): (&Registry, Timestamp),
+) -> Result<Vec<Mutation>, V::Error> {
     let previous = timer.located();
-    match left {
-        Some(left) => Mutation::Put { timer: Box::new(left), previous: Some(previous) },
-        None => Mutation::Remove { key: timer.key.clone(), previous },
+    if let Some(left) = left {
+        return Ok(vec![Mutation::Put { timer: Box::new(left), previous: Some(previous) }]);
     }
+    let mut changes = vec![Mutation::Remove { key: timer.key.clone(), previous }];
+    changes.extend(remember::ended(view, &timer.key, registry.get(timer.kind), ending, now)?);
+    Ok(changes)
 }
 
 type Effects = Result<Concluded, Rest>;
@@ -126,7 +151,7 @@ fn done_with<V: Lookup>(
         staged.index();
     }
     let mut next = next;
-    for mutation in own_change(timer, rules.now, next) {
+    for mutation in own_changes(view, timer, rules, next)? {
         next = mutation.generation_behind(next);
         staged.push(mutation);
     }
@@ -160,27 +185,27 @@ fn take_command<V: Lookup>(
         return Ok(Err(detail));
     }
     let mut outcome = Outcome::default();
+    let context = Context {
+        registry: rules.registry,
+        limits: rules.limits,
+        calendar: rules.calendar,
+        now: rules.now,
+        recorded: Some(rules.now),
+        next_generation: next,
+    };
     let verdict = match command {
-        TimerCommand::Arm(arm) => {
-            let context = Context {
-                registry: rules.registry,
-                limits: rules.limits,
-                calendar: rules.calendar,
-                now: rules.now,
-                recorded: Some(rules.now),
-                next_generation: next,
-            };
-            judge_arm(view, arm, &context, &mut outcome)?
-        }
-        TimerCommand::Disarm { key, generation } => disarm(view, key, *generation, &mut outcome)?,
+        TimerCommand::Arm(arm) => judge_arm(view, arm, Origin::Handler, &context, &mut outcome)?,
+        TimerCommand::Disarm { key, generation } => disarm(view, key, *generation, &context, &mut outcome)?,
     };
     match verdict {
         Verdict::Rejected(rejection) => Ok(Err(format!("the handler's command for {key}: {}", rejection.detail))),
         Verdict::Armed { .. }
         | Verdict::AlreadyArmed { .. }
+        | Verdict::AlreadyEnded { .. }
         | Verdict::Replaced { .. }
         | Verdict::Disarmed { .. }
         | Verdict::NotFound
+        | Verdict::TooLate { .. }
         | Verdict::Changed { .. }
         | Verdict::RunDisarmed { .. }
         | Verdict::RunSealed { .. }

@@ -25,8 +25,9 @@ use super::handler::{Attempt, FireContext, Fired};
 use super::identity::{RunKey, Tenant, TimerKey};
 use super::kind::{Kind, KindNumber, Registry};
 use super::limits::Limits;
-use super::model::{DueKey, Generation, Timer};
+use super::model::{DueKey, Ending, Generation, Timer};
 use super::outcome::{Effect, ExpiryReason, Mutation, Outcome};
+use super::remember;
 use super::staged::Staged;
 use super::sweep;
 use super::view::{DueRow, Lookup, View};
@@ -295,7 +296,12 @@ impl<V: View> Pass<'_, V> {
             && !is_on(Bug::SweptFires);
         if is_swept {
             // Removed here, so that the swept rows of a large run hide nothing behind them for longer than one look.
+            let (kind, ending) = (self.rules.registry.get(timer.kind), Ending::Disarmed(timer.generation));
+            let remembers = remember::ended(&self.staged, &timer.key, kind, ending, now)?;
             self.staged.push(Mutation::Remove { key: timer.key.clone(), previous: timer.located() });
+            if let Some(mutation) = remembers {
+                self.staged.push(mutation);
+            }
             *self.swept.entry(timer.key.run).or_insert(0) += 1;
             return Ok(());
         }
@@ -306,7 +312,7 @@ impl<V: View> Pass<'_, V> {
         let claim = timer.claim.or_else(|| kind.and_then(|kind| kind.claim)).filter(|_| timer.recurring.is_none());
         let timer = Timer { claim, ..timer };
         let concluded = if let Some(reason) = expiry(&timer, kind, now) {
-            expire(timer, reason, now, self.next)
+            expire(&self.staged, timer, reason, (self.rules.registry, now), self.next)?
         } else {
             let attempt = timer.attempt.saturating_add(1);
             let tried = (self.rules.attempt)(&FireContext { now, attempt }, &timer);

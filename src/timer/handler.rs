@@ -298,6 +298,7 @@ mod tests {
             outbox: false,
             claim: None,
             expires_after: None,
+            remember: std::time::Duration::ZERO,
         };
         assert_eq!(handlers.check(&Registry::new([kind(1), kind(2)]).unwrap()), Ok(()));
         assert_eq!(

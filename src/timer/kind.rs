@@ -70,6 +70,8 @@ pub struct Kind {
     pub claim: Option<Claim>,
     /// How late its timers may fire; what is later goes to the dead-letter topic. `None` is without end.
     pub expires_after: Option<Duration>,
+    /// How long the ids of its timers are remembered when they have ended; zero is not at all.
+    pub remember: Duration,
 }
 
 /// Why a set of kinds is not a registry.
@@ -114,6 +116,7 @@ pub enum RegistryError {
 pub struct Registry {
     kinds: BTreeMap<KindNumber, Kind>,
     by_name: BTreeMap<String, KindNumber>,
+    remember_longest: Duration,
 }
 
 impl Registry {
@@ -150,6 +153,7 @@ impl Registry {
             return Err(RegistryError::DuplicateName { name: kind.name });
         }
         self.by_name.insert(kind.name.clone(), kind.number);
+        self.remember_longest = self.remember_longest.max(kind.remember);
         self.kinds.insert(kind.number, kind);
         Ok(())
     }
@@ -162,6 +166,11 @@ impl Registry {
     /// Returns the kind with this name, if this binary knows it.
     pub fn by_name(&self, name: &str) -> Option<&Kind> {
         self.by_name.get(name).and_then(|number| self.kinds.get(number))
+    }
+
+    /// Returns the longest time for which any kind remembers ids: how long a disarm that found nothing is remembered.
+    pub fn remember_longest(&self) -> Duration {
+        self.remember_longest
     }
 
     /// Returns the kinds in order of their numbers.
@@ -192,6 +201,7 @@ mod tests {
             outbox: false,
             claim: None,
             expires_after: None,
+            remember: Duration::ZERO,
         }
     }
 

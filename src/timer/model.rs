@@ -136,6 +136,47 @@ pub struct Located {
     pub at: DueKey,
 }
 
+/// A timer id that is remembered although no timer is armed under it: duplicates and stragglers meet it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remembered {
+    /// How the id ended.
+    pub ending: Ending,
+    /// When: the time of the tick or the command, as it was trusted then.
+    pub ended: Timestamp,
+    /// When the id is forgotten; computed once, as it ended.
+    pub until: Timestamp,
+}
+
+/// How a timer id ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// This version of the timer fired for the last time.
+    Fired(Generation),
+    /// This version of the timer was cancelled: by a disarm, a disarm-run or a seal-run.
+    Disarmed(Generation),
+    /// This version of the timer went to the dead-letter topic.
+    Expired(Generation),
+    /// A disarm found no timer; its arm may be on the way.
+    NeverArmed,
+}
+
+impl Remembered {
+    /// Returns whether the id is still remembered at `now`; the end is not part of it.
+    pub fn holds(&self, now: Timestamp) -> bool {
+        now < self.until
+    }
+
+    /// Returns whether the id is still remembered for an arm of a kind that remembers for so long. A disarm that found nothing
+    /// does not know the kind of its arm: its row is kept for the longest of all, and holds for as long as the kind of the arm.
+    pub fn refuses(&self, remember: Duration, now: Timestamp) -> bool {
+        let is_of_kind = match self.ending {
+            Ending::Fired(_) | Ending::Disarmed(_) | Ending::Expired(_) => true,
+            Ending::NeverArmed => self.ended.checked_add(remember).is_none_or(|until| now < until),
+        };
+        is_of_kind && self.holds(now)
+    }
+}
+
 /// What is known of a run beside its timers. A run of which nothing is known has no state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunState {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::command::Reply;
 use super::identity::{RunKey, TimerKey};
 use super::kind::KindNumber;
-use super::model::{DueKey, Generation, Located, RunState, Timer};
+use super::model::{DueKey, Ending, Generation, Located, Remembered, RunState, Timer};
 use crate::time::Timestamp;
 
 /// A change of state.
@@ -37,6 +37,15 @@ pub enum Mutation {
         /// Its state from now on.
         state: RunState,
     },
+    /// What is remembered of a timer id changes.
+    Remember {
+        /// The id.
+        key: TimerKey,
+        /// What was remembered before.
+        previous: Option<Remembered>,
+        /// What is remembered from now on; `None` forgets the id.
+        state: Option<Remembered>,
+    },
     /// Every row of the kind below `to` is gone: scans may start there. Local to the store, not in the changelog.
     Advance {
         /// The kind.
@@ -52,7 +61,11 @@ impl Mutation {
     pub fn generation_behind(&self, next: Generation) -> Generation {
         match self {
             Self::Put { timer, .. } if timer.generation >= next => Generation(timer.generation.0.saturating_add(1)),
-            Self::Put { .. } | Self::Remove { .. } | Self::Run { .. } | Self::Advance { .. } => next,
+            Self::Put { .. }
+            | Self::Remove { .. }
+            | Self::Run { .. }
+            | Self::Remember { .. }
+            | Self::Advance { .. } => next,
         }
     }
 }
@@ -68,6 +81,8 @@ pub struct Outcome {
     pub expired: Vec<Expired>,
     /// The answers to commands with a correlation id.
     pub answers: Vec<Answer>,
+    /// Whether the command came too late: its timer has ended, and the id is remembered.
+    pub is_late: bool,
     /// Why the command was rejected, if it was. A rejected command changes nothing (INV-REJECT-1).
     pub rejection: Option<Rejection>,
 }
@@ -153,6 +168,11 @@ pub enum Verdict {
         /// The version of the armed timer.
         generation: Generation,
     },
+    /// The id has ended and is remembered: no timer was armed.
+    AlreadyEnded {
+        /// How it ended.
+        ending: Ending,
+    },
     /// The armed timer was replaced.
     Replaced {
         /// The new version.
@@ -167,6 +187,11 @@ pub enum Verdict {
     },
     /// No timer with this identity is armed: it never was, has fired, or was disarmed.
     NotFound,
+    /// The timer had fired for the last time, or gone to the dead-letter topic, when the disarm came.
+    TooLate {
+        /// The version that had ended.
+        generation: Generation,
+    },
     /// The armed timer has another version than the disarm named.
     Changed {
         /// The version of the armed timer.

@@ -17,7 +17,7 @@ use super::handler::Handlers;
 use super::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use super::kind::{Kind, KindNumber, KindRef, PastDue, Registry};
 use super::limits::Limits;
-use super::model::{Claim, DueKey, Generation, Located, RunState, Timer};
+use super::model::{Claim, DueKey, Ending, Generation, Located, Remembered, RunState, Timer};
 use super::outcome::{Effect, Mutation, Outcome, Verdict};
 use super::sweep;
 use super::view::{DueRow, Lookup, View};
@@ -35,10 +35,14 @@ pub(super) fn at(seconds: i64) -> Timestamp {
 /// How the timers of kind 4 are delivered.
 pub(super) const CLAIM: Claim = Claim { lease: Duration::from_mins(1), attempts_max: Some(3) };
 
+/// How long the ids of kind 6 are remembered; those of kind 7, which delivers by claim, half as long.
+pub(super) const REMEMBER: Duration = Duration::from_mins(10);
+
 #[derive(Default)]
 pub(super) struct Maps {
     pub(super) timers: BTreeMap<TimerKey, Timer>,
     pub(super) runs: BTreeMap<RunKey, RunState>,
+    pub(super) remembered: BTreeMap<TimerKey, Remembered>,
     pub(super) cursors: BTreeMap<KindNumber, DueKey>,
     pub(super) undecodable: Vec<(KindNumber, DueKey)>,
 }
@@ -48,6 +52,10 @@ impl Lookup for Maps {
 
     fn locate(&self, key: &TimerKey) -> Result<Option<Located>, Infallible> {
         Ok(self.timers.get(key).map(Timer::located))
+    }
+
+    fn remembered(&self, key: &TimerKey) -> Result<Option<Remembered>, Infallible> {
+        Ok(self.remembered.get(key).copied())
     }
 
     fn run(&self, run: &RunKey) -> Result<RunState, Infallible> {
@@ -115,6 +123,13 @@ impl Maps {
                     self.runs.insert(run, state)
                 };
             }
+            Mutation::Remember { key, previous, state } => {
+                let known = match state {
+                    Some(state) => self.remembered.insert(key, state),
+                    None => self.remembered.remove(&key),
+                };
+                assert_eq!(known, previous, "a change names what was remembered");
+            }
             Mutation::Advance { kind, to } => {
                 let skipped = self.timers.values().filter(|t| t.kind == kind && t.due_key() < to).count();
                 assert_eq!(skipped, 0, "INV-CURSOR-1: the cursor never passes a live row");
@@ -148,6 +163,7 @@ impl World {
             outbox,
             claim: None,
             expires_after: None,
+            remember: Duration::ZERO,
         };
         let kinds = Registry::new([
             kind(1, "email", PastDue::Fire, true),
@@ -155,6 +171,8 @@ impl World {
             kind(3, "push", PastDue::Skip, false),
             Kind { claim: Some(CLAIM), ..kind(4, "job", PastDue::Fire, false) },
             Kind { expires_after: Some(Duration::from_secs(30)), ..kind(5, "fresh", PastDue::Fire, false) },
+            Kind { remember: REMEMBER, ..kind(6, "order", PastDue::Fire, false) },
+            Kind { remember: REMEMBER / 2, claim: Some(CLAIM), ..kind(7, "task", PastDue::Fire, false) },
         ]);
         Self {
             maps: Maps::default(),
@@ -258,11 +276,17 @@ impl World {
 
     pub(super) fn work_off(&mut self, now: i64, rows_max: usize) -> &mut Self {
         for run in self.maps.agenda(at(now), 10).unwrap() {
-            let outcome = sweep::work_off(&self.maps, &run, at(now), rows_max).unwrap();
+            let outcome = sweep::work_off(&self.maps, &run, &self.kinds, at(now), rows_max).unwrap();
             let removed = outcome.mutations.iter().filter(|m| matches!(m, Mutation::Remove { .. })).count();
             writeln!(self.trace, "worked off {removed}").unwrap();
             self.take(&outcome);
         }
+        self
+    }
+
+    /// Forgets what has ended, as a store does.
+    pub(super) fn forget(&mut self, now: i64) -> &mut Self {
+        self.maps.remembered.retain(|_, state| state.until > at(now));
         self
     }
 
@@ -298,6 +322,11 @@ fn verdict(verdict: &Verdict) -> String {
         Verdict::AlreadyArmed { generation } => format!("already armed {}", generation.0),
         Verdict::Disarmed { generation } => format!("disarmed {}", generation.0),
         Verdict::Changed { generation } => format!("changed to {}", generation.0),
+        Verdict::AlreadyEnded { ending: Ending::Fired(ended) } => format!("already fired {}", ended.0),
+        Verdict::AlreadyEnded { ending: Ending::Disarmed(ended) } => format!("already disarmed {}", ended.0),
+        Verdict::AlreadyEnded { ending: Ending::Expired(ended) } => format!("already expired {}", ended.0),
+        Verdict::AlreadyEnded { ending: Ending::NeverArmed } => "already disarmed".to_owned(),
+        Verdict::TooLate { generation } => format!("too late for {}", generation.0),
         Verdict::NotFound => "not found".to_owned(),
         Verdict::RunDisarmed { count } => format!("run disarmed, {count}"),
         Verdict::RunSealed { count } => format!("run sealed, {count}"),

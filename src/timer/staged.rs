@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::identity::{RunKey, TimerKey};
 use super::kind::KindNumber;
-use super::model::{DueKey, Located, RunState};
+use super::model::{DueKey, Located, Remembered, RunState};
 use super::outcome::Mutation;
 use super::view::Lookup;
 
@@ -15,11 +15,12 @@ use super::view::Lookup;
 pub(super) struct Staged<'a, V> {
     below: &'a V,
     timers: BTreeMap<TimerKey, Option<Located>>,
+    remembered: BTreeMap<TimerKey, Option<Remembered>>,
     runs: BTreeMap<RunKey, RunState>,
     /// Per kind the earliest place at which a timer was put.
     earliest: BTreeMap<KindNumber, DueKey>,
     mutations: Vec<Mutation>,
-    /// Whether `timers` has what the mutations do.
+    /// Whether `timers` and `remembered` have what the mutations do.
     is_indexed: bool,
 }
 
@@ -29,6 +30,7 @@ impl<'a, V: Lookup> Staged<'a, V> {
         Self {
             below,
             timers: BTreeMap::new(),
+            remembered: BTreeMap::new(),
             runs: BTreeMap::new(),
             earliest: BTreeMap::new(),
             mutations: Vec::new(),
@@ -47,21 +49,28 @@ impl<'a, V: Lookup> Staged<'a, V> {
             Mutation::Run { run, state, .. } => {
                 self.runs.insert(run.clone(), state.clone());
             }
-            Mutation::Remove { .. } | Mutation::Advance { .. } => {}
+            Mutation::Remove { .. } | Mutation::Remember { .. } | Mutation::Advance { .. } => {}
         }
         if self.is_indexed {
-            Self::enter(&mut self.timers, &mutation);
+            Self::enter(&mut self.timers, &mut self.remembered, &mutation);
         }
         self.mutations.push(mutation);
     }
 
-    fn enter(timers: &mut BTreeMap<TimerKey, Option<Located>>, mutation: &Mutation) {
+    fn enter(
+        timers: &mut BTreeMap<TimerKey, Option<Located>>,
+        remembered: &mut BTreeMap<TimerKey, Option<Remembered>>,
+        mutation: &Mutation,
+    ) {
         match mutation {
             Mutation::Put { timer, .. } => {
                 timers.insert(timer.key.clone(), Some(timer.located()));
             }
             Mutation::Remove { key, .. } => {
                 timers.insert(key.clone(), None);
+            }
+            Mutation::Remember { key, state, .. } => {
+                remembered.insert(key.clone(), *state);
             }
             Mutation::Run { .. } | Mutation::Advance { .. } => {}
         }
@@ -71,7 +80,8 @@ impl<'a, V: Lookup> Staged<'a, V> {
     pub(super) fn index(&mut self) {
         if !self.is_indexed {
             self.is_indexed = true;
-            self.mutations.iter().for_each(|mutation| Self::enter(&mut self.timers, mutation));
+            let (timers, remembered) = (&mut self.timers, &mut self.remembered);
+            self.mutations.iter().for_each(|mutation| Self::enter(timers, remembered, mutation));
         }
     }
 
@@ -99,6 +109,14 @@ impl<V: Lookup> Lookup for Staged<'_, V> {
         match self.timers.get(key) {
             Some(located) => Ok(*located),
             None => self.below.locate(key),
+        }
+    }
+
+    /// Where nothing is indexed each timer of a pass has ended once at most, so that only the state below may know its id.
+    fn remembered(&self, key: &TimerKey) -> Result<Option<Remembered>, V::Error> {
+        match self.remembered.get(key) {
+            Some(state) => Ok(*state),
+            None => self.below.remembered(key),
         }
     }
 

@@ -12,10 +12,13 @@
 
 use std::time::Duration;
 
+use super::apply::Context;
 use super::command::Reply;
 use super::identity::RunKey;
-use super::model::{Generation, RunState, SWEEP_REPLIES_MAX, Seal, Sweep, SweepReply};
+use super::kind::Registry;
+use super::model::{Ending, Generation, RunState, SWEEP_REPLIES_MAX, Seal, Sweep, SweepReply};
 use super::outcome::{Answer, Mutation, Outcome, Reason, Rejection, Verdict};
+use super::remember;
 use super::view::View;
 use crate::planted::{Bug, is_on};
 use crate::time::Timestamp;
@@ -29,6 +32,7 @@ pub(super) struct Request<'a> {
     pub run: &'a RunKey,
     pub seal: Option<Seal>,
     pub reply: Option<&'a Reply>,
+    pub context: &'a Context<'a>,
 }
 
 /// Returns the seal that a retention asks for.
@@ -51,9 +55,9 @@ pub(super) fn seal(retention: Option<Duration>, from: Timestamp) -> Result<Seal,
 pub(super) fn begin<V: View>(
     view: &V,
     request: &Request<'_>,
-    below: Generation,
     outcome: &mut Outcome,
 ) -> Result<Option<Verdict>, V::Error> {
+    let below = request.context.next_generation;
     let previous = view.run(request.run)?;
     let mut state =
         RunState { seal: request.seal.map_or(previous.seal, |new| Some(longer(previous.seal, new))), sweep: None };
@@ -69,7 +73,8 @@ pub(super) fn begin<V: View>(
         outcome.mutations.push(Mutation::Run { run: request.run.clone(), previous, state });
         return Ok(None);
     }
-    let removed = remove_slice(view, request.run, below, SLICE_ROWS, outcome)?;
+    let slice = Slice { run: request.run, below, rows_max: SLICE_ROWS };
+    let removed = remove_slice(view, &slice, request.context.registry, request.context.now, outcome)?;
     if !removed.is_last {
         state.sweep = Some(Sweep { below, removed: removed.rows, replies: reply_of(request).into_iter().collect() });
     }
@@ -84,7 +89,13 @@ pub(super) fn begin<V: View>(
 ///
 /// # Errors
 /// When the state cannot be read.
-pub fn work_off<V: View>(view: &V, run: &RunKey, now: Timestamp, rows_max: usize) -> Result<Outcome, V::Error> {
+pub fn work_off<V: View>(
+    view: &V,
+    run: &RunKey,
+    registry: &Registry,
+    now: Timestamp,
+    rows_max: usize,
+) -> Result<Outcome, V::Error> {
     let mut outcome = Outcome::default();
     let previous = view.run(run)?;
     let mut state = previous.clone();
@@ -92,7 +103,8 @@ pub fn work_off<V: View>(view: &V, run: &RunKey, now: Timestamp, rows_max: usize
         state.seal = None;
     }
     if let Some(mut sweep) = state.sweep.take() {
-        let removed = remove_slice(view, run, sweep.below, rows_max.max(1), &mut outcome)?;
+        let slice = Slice { run, below: sweep.below, rows_max: rows_max.max(1) };
+        let removed = remove_slice(view, &slice, registry, now, &mut outcome)?;
         sweep.removed += removed.rows;
         if removed.is_last {
             for waiting in &sweep.replies {
@@ -122,6 +134,13 @@ pub(super) fn count(run: RunKey, previous: RunState, rows: u64) -> Mutation {
     Mutation::Run { run, previous, state }
 }
 
+/// A part of a run's timers that is removed at once.
+struct Slice<'a> {
+    run: &'a RunKey,
+    below: Generation,
+    rows_max: usize,
+}
+
 struct Removed {
     rows: u64,
     is_last: bool,
@@ -129,11 +148,12 @@ struct Removed {
 
 fn remove_slice<V: View>(
     view: &V,
-    run: &RunKey,
-    below: Generation,
-    rows_max: usize,
+    slice: &Slice<'_>,
+    registry: &Registry,
+    now: Timestamp,
     outcome: &mut Outcome,
 ) -> Result<Removed, V::Error> {
+    let Slice { run, below, rows_max } = *slice;
     let mut removed = Removed { rows: 0, is_last: false };
     let mut after = None;
     // A page may consist of newer timers only, so pages are read until enough was removed; each page moves on.
@@ -143,7 +163,10 @@ fn remove_slice<V: View>(
         for (key, located) in page {
             after = Some(key.id.clone());
             if located.at.generation < below || is_on(Bug::SweepTakesNewer) {
+                let ending = Ending::Disarmed(located.at.generation);
+                let remembers = remember::ended(view, &key, registry.get(located.kind), ending, now)?;
                 outcome.mutations.push(Mutation::Remove { key, previous: located });
+                outcome.mutations.extend(remembers);
                 removed.rows += 1;
             }
         }

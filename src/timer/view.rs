@@ -6,7 +6,7 @@
 
 use super::identity::{RunKey, TimerId, TimerKey};
 use super::kind::KindNumber;
-use super::model::{DueKey, Located, RunState, Timer};
+use super::model::{DueKey, Located, Remembered, RunState, Timer};
 use crate::time::Timestamp;
 
 /// A row of the due order.
@@ -43,6 +43,12 @@ pub trait Lookup {
     /// # Errors
     /// When the state cannot be read.
     fn locate(&self, key: &TimerKey) -> Result<Option<Located>, Self::Error>;
+
+    /// Returns what is remembered of the id; it may have lapsed, and wait to be forgotten.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    fn remembered(&self, key: &TimerKey) -> Result<Option<Remembered>, Self::Error>;
 
     /// Returns the run's state; empty if nothing is known of it.
     ///

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{DecodeError, content_type, proto};
 use crate::time::Timestamp;
 use crate::timer::command::Encoding;
-use crate::timer::model::Header;
+use crate::timer::model::{Ending, Generation, Header};
 use crate::timer::outcome::{Answer, Reason, Verdict};
 
 /// A result as a client reads it. What a newer service sends is kept as text.
@@ -108,6 +108,13 @@ fn to_proto(answer: &Answer) -> proto::Result {
         Verdict::Disarmed { generation } => {
             proto::Result { generation: Some(generation.0), ..outcome(proto::Outcome::Disarmed) }
         }
+        Verdict::AlreadyEnded { ending } => {
+            let (ending, generation) = ended(*ending);
+            proto::Result { generation: generation.map(|generation| generation.0), ..outcome(ending) }
+        }
+        Verdict::TooLate { generation } => {
+            proto::Result { generation: Some(generation.0), ..outcome(proto::Outcome::TooLate) }
+        }
         Verdict::NotFound => outcome(proto::Outcome::NotFound),
         Verdict::Changed { generation } => {
             proto::Result { generation: Some(generation.0), ..outcome(proto::Outcome::Changed) }
@@ -121,6 +128,16 @@ fn to_proto(answer: &Answer) -> proto::Result {
             detail: Some(rejection.detail.clone()),
             ..outcome(proto::Outcome::Rejected)
         },
+    }
+}
+
+/// Returns the outcome of an arm whose id has ended, and the version that did.
+fn ended(ending: Ending) -> (proto::Outcome, Option<Generation>) {
+    match ending {
+        Ending::Fired(generation) => (proto::Outcome::AlreadyFired, Some(generation)),
+        Ending::Disarmed(generation) => (proto::Outcome::AlreadyDisarmed, Some(generation)),
+        Ending::NeverArmed => (proto::Outcome::AlreadyDisarmed, None),
+        Ending::Expired(generation) => (proto::Outcome::AlreadyExpired, Some(generation)),
     }
 }
 
@@ -188,6 +205,9 @@ fn outcome_name(number: i32) -> String {
         Ok(proto::Outcome::Skipped) => "skipped",
         Ok(proto::Outcome::Rejected) => "rejected",
         Ok(proto::Outcome::TooLate) => "too_late",
+        Ok(proto::Outcome::AlreadyFired) => "already_fired",
+        Ok(proto::Outcome::AlreadyDisarmed) => "already_disarmed",
+        Ok(proto::Outcome::AlreadyExpired) => "already_expired",
         Ok(proto::Outcome::Unspecified) | Err(_) => return format!("unknown outcome {number}"),
     };
     name.to_owned()

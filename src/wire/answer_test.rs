@@ -9,7 +9,6 @@ use proptest::prelude::*;
 use super::*;
 use crate::timer::command::Reply;
 use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
-use crate::timer::model::Generation;
 use crate::timer::outcome::Rejection;
 use crate::wire::strategy;
 
@@ -34,6 +33,11 @@ fn verdicts() -> Vec<(Verdict, bool)> {
         (Verdict::Sealed, true),
         (Verdict::Skipped, true),
         (Verdict::Rejected(Rejection::new(Reason::PastDue, "too late")), true),
+        (Verdict::TooLate { generation }, true),
+        (Verdict::AlreadyEnded { ending: Ending::Fired(generation) }, true),
+        (Verdict::AlreadyEnded { ending: Ending::Disarmed(generation) }, true),
+        (Verdict::AlreadyEnded { ending: Ending::NeverArmed }, true),
+        (Verdict::AlreadyEnded { ending: Ending::Expired(generation) }, true),
     ]
 }
 
@@ -67,6 +71,11 @@ fn golden_json() {
         {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"sealed"}
         {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"skipped"}
         {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"rejected","reason":"past_due","detail":"too late"}
+        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"too_late","generation":7}
+        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"already_fired","generation":7}
+        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"already_disarmed","generation":7}
+        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"already_disarmed"}
+        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"already_expired","generation":7}
     "#]],
     );
 }
@@ -87,6 +96,11 @@ fn golden_protobuf() {
         b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\t"
         b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\n"
         b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x0bH\x08R\x08too late"
+        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x0c0\x07"
+        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\r0\x07"
+        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x0e0\x07"
+        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x0e"
+        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x0f0\x07"
     "#]],
     );
 }
@@ -114,11 +128,11 @@ fn the_reasons_of_the_wire_are_those_of_the_core() {
 
 #[test]
 fn the_names_in_json_are_those_of_protobuf() {
-    for number in 1..=12 {
+    for number in 1..=15 {
         let outcome = proto::Outcome::try_from(number).unwrap();
         assert_eq!(outcome.as_str_name(), format!("OUTCOME_{}", outcome_name(number).to_ascii_uppercase()));
     }
-    assert!(proto::Outcome::try_from(13).is_err(), "already_fired is reserved");
+    assert!(proto::Outcome::try_from(16).is_err(), "the wire has no more than the core");
 }
 
 #[test]

@@ -8,7 +8,7 @@
 //!   barrier    02
 //!   run        03 ‖ part(tenant) ‖ part(run)
 //!   timer      04 ‖ part(tenant) ‖ part(run) ‖ part(timer id)
-//!   (05 is kept for ids that are remembered after their fire)
+//!   remembered 05 ‖ part(tenant) ‖ part(run) ‖ part(timer id)
 //! ```
 //!
 //! Keeps: keys compare as the values they stand for, and no two values share a key (INV-KEY-1).
@@ -26,6 +26,7 @@ const TAG_META: u8 = 0x01;
 const TAG_BARRIER: u8 = 0x02;
 const TAG_RUN: u8 = 0x03;
 const TAG_TIMER: u8 = 0x04;
+const TAG_REMEMBERED: u8 = 0x05;
 
 /// What a record of the changelog is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +39,8 @@ pub enum StateKey {
     Run(RunKey),
     /// A timer.
     Timer(TimerKey),
+    /// A timer id that has ended.
+    Remembered(TimerKey),
 }
 
 impl StateKey {
@@ -54,6 +57,10 @@ impl StateKey {
             Self::Timer(timer) => {
                 key.push(TAG_TIMER);
                 append_timer(&mut key, timer);
+            }
+            Self::Remembered(id) => {
+                key.push(TAG_REMEMBERED);
+                append_timer(&mut key, id);
             }
         }
         Bytes::from(key)
@@ -77,6 +84,10 @@ impl StateKey {
             TAG_TIMER => {
                 let (timer, rest) = read_timer(rest)?;
                 (Self::Timer(timer), rest)
+            }
+            TAG_REMEMBERED => {
+                let (id, rest) = read_timer(rest)?;
+                (Self::Remembered(id), rest)
             }
             unknown => {
                 return Err(DecodeError::TooNew { what: WHAT, problem: format!("tag {unknown:#04x} is not known") });

@@ -21,7 +21,8 @@ fn golden_bytes() {
     check(StateKey::Meta, expect![[r#"b"\x01""#]]);
     check(StateKey::Barrier, expect![[r#"b"\x02""#]]);
     check(StateKey::Run(run), expect![[r#"b"\x03acme\0\x01\xc3\xa9\0\x01""#]]);
-    check(StateKey::Timer(timer), expect![[r#"b"\x04acme\0\x01\xc3\xa9\0\x01t\0\x01""#]]);
+    check(StateKey::Timer(timer.clone()), expect![[r#"b"\x04acme\0\x01\xc3\xa9\0\x01t\0\x01""#]]);
+    check(StateKey::Remembered(timer), expect![[r#"b"\x05acme\0\x01\xc3\xa9\0\x01t\0\x01""#]]);
     assert_eq!(part(&[0, 0, 1, 0xFF]), [0, 0xFF, 0, 0xFF, 1, 0xFF, 0, 1]);
 }
 
@@ -37,8 +38,8 @@ fn broken_keys_are_refused() {
     assert!(matches!(refused(&[0x03, b'a', 0, 1, 0xFF, 0, 1]), DecodeError::Malformed { .. }), "not UTF-8");
     assert!(matches!(refused(&[0x03, b'a', 0, 1, 0, 1]), DecodeError::Malformed { .. }), "empty run");
     assert_eq!(
-        refused(&[0x05, b'a']).to_string(),
-        "state key was written by a newer release: tag 0x05 is not known; upgrade this instance"
+        refused(&[0x06, b'a']).to_string(),
+        "state key was written by a newer release: tag 0x06 is not known; upgrade this instance"
     );
 }
 
@@ -52,6 +53,7 @@ fn state_key() -> impl Strategy<Value = StateKey> {
         Just(StateKey::Barrier),
         strategy::run_key().prop_map(StateKey::Run),
         strategy::timer_key().prop_map(StateKey::Timer),
+        strategy::timer_key().prop_map(StateKey::Remembered),
     ]
 }
 

@@ -22,6 +22,7 @@ pub mod fired;
 pub mod forward;
 pub mod key;
 pub mod partition;
+pub mod remembered;
 pub mod state;
 
 mod json;

@@ -22,11 +22,13 @@ use crate::timer::kind::KindNumber;
 use crate::timer::model::{Claim, Generation, RunState, Seal, Sweep, SweepReply, Timer};
 
 /// The highest version of records that this release understands.
-const READER: u32 = 2;
+const READER: u32 = 3;
 /// The version that every record needs.
 const READER_MIN: u32 = 1;
 /// The version that a timer needs that recurs or is delivered by claim.
 const READER_OF_REPEATED: u32 = 2;
+/// The version that a remembered id needs.
+pub(super) const READER_OF_REMEMBERED: u32 = 3;
 
 /// What a partition knows of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

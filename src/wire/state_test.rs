@@ -154,12 +154,12 @@ fn a_record_of_a_newer_release_is_recognised() {
         error.to_string()
     };
     let mut message = proto::TimerState::decode(encode_timer(&timer())).unwrap();
-    message.reader_min = 3;
+    message.reader_min = 4;
     expect![
-        "timer was written by a newer release: it needs reader version 3, this release has 2; upgrade this instance"
+        "timer was written by a newer release: it needs reader version 4, this release has 3; upgrade this instance"
     ]
     .assert_eq(&check(decode_timer(&message.encode_to_vec()).unwrap_err()));
-    let newer = proto::RunState { reader_min: 3, ..proto::RunState::default() };
+    let newer = proto::RunState { reader_min: 4, ..proto::RunState::default() };
     check(decode_run(&newer.encode_to_vec()).unwrap_err());
     check(Meta::decode(&newer.encode_to_vec()).unwrap_err());
     check(Barrier::decode(&newer.encode_to_vec()).unwrap_err());

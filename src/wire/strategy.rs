@@ -22,7 +22,9 @@ use crate::time::Timestamp;
 use crate::timer::command::{Action, Arm, Command, Encoding, OnConflict, RecurringWish, Reply, RuleWish, When};
 use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::{KindNumber, KindRef};
-use crate::timer::model::{Claim, Generation, Header, OutboxRecord, RunState, Seal, Sweep, SweepReply, Timer};
+use crate::timer::model::{
+    Claim, Ending, Generation, Header, OutboxRecord, Remembered, RunState, Seal, Sweep, SweepReply, Timer,
+};
 use crate::timer::recurring::Recurring;
 
 /// Up to `len` bytes, text as often as not.
@@ -205,4 +207,19 @@ pub(crate) fn run_state() -> impl Strategy<Value = RunState> {
     let sweep = (any::<u64>(), any::<u64>(), vec(waiting, 0..4));
     let sweep = sweep.prop_map(|(below, removed, replies)| Sweep { below: Generation(below), removed, replies });
     (seal, option::of(sweep)).prop_map(|(seal, sweep)| RunState { seal, sweep })
+}
+
+pub(crate) fn remembered() -> impl Strategy<Value = Remembered> {
+    let generation = || (0..=Generation::MAX.0).prop_map(Generation);
+    let ending = prop_oneof![
+        generation().prop_map(Ending::Fired),
+        generation().prop_map(Ending::Disarmed),
+        generation().prop_map(Ending::Expired),
+        Just(Ending::NeverArmed),
+    ];
+    (ending, timestamp(), timestamp()).prop_map(|(ending, one, other)| Remembered {
+        ending,
+        ended: one.min(other),
+        until: one.max(other),
+    })
 }

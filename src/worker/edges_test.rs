@@ -125,6 +125,7 @@ fn newer() -> Settings {
         outbox: false,
         claim: None,
         expires_after: None,
+        remember: Duration::ZERO,
     };
     settings.rules.registry = Registry::new(settings.rules.registry.iter().cloned().chain([fax])).unwrap();
     settings

@@ -243,7 +243,8 @@ fn holdings<S: crate::store::Store>(
     kinds: &[KindNumber],
     now: Timestamp,
 ) -> Result<Holdings, StoreError> {
-    let mut holdings = Holdings { pending: task.overlay().pending().clone(), ..Holdings::default() };
+    let (pending, remembered) = (task.overlay().pending().clone(), task.overlay().remembered_count());
+    let mut holdings = Holdings { pending, remembered, ..Holdings::default() };
     for kind in kinds {
         let overdue = task.overlay().overdue(*kind, now, OVERDUE_ROWS_MAX)?;
         if overdue > 0 {

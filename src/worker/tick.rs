@@ -12,10 +12,10 @@ use crate::log::{ChangelogBatch, InputRecord, Log, LogError, LogEvent};
 use crate::planted::{Bug, is_on};
 use crate::position::Partition;
 use crate::store::Stores;
-use crate::task::Phase;
 use crate::task::absorb::Firing;
 use crate::task::mend::Examined;
 use crate::task::restore::Restored;
+use crate::task::{Phase, Task};
 use crate::time::guard::Reading;
 use crate::time::{Clock, Timestamp};
 use crate::timer::budget::Tick;
@@ -308,8 +308,12 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             }
             let waiting = task.emissions_waiting();
             let fired = task.fire(now, &self.settings.rules, &mut firing);
-            match fired.and_then(|fired| Ok((fired, task.work_off(self.now, &self.settings.rules)?))) {
-                Ok((fired, has_worked_off)) => {
+            let worked_off = |task: &mut Task<T::Store>| task.work_off(self.now, &self.settings.rules);
+            match fired.and_then(|fired| Ok((fired, worked_off(task)?, task.forget(self.now)?))) {
+                Ok((fired, has_worked_off, has_forgotten)) => {
+                    if has_forgotten {
+                        self.dirty_since.get_or_insert(began);
+                    }
                     for (kind, at, problem) in &fired.undecodable {
                         tracing::error!(%partition, %kind, wake = %at.wake, problem, "timer cannot be decoded, kept");
                     }

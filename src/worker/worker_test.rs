@@ -164,6 +164,7 @@ pub(super) fn settings() -> Settings {
         outbox: true,
         claim: None,
         expires_after: None,
+        remember: Duration::ZERO,
     };
     Settings {
         rules: Rules {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use punctual::engine::{Arm, ArmAnswer, DisarmAnswer, Engine, EngineError, Generation, OnConflict, Options};
 use punctual::time::Timestamp;
 use punctual::timer::handler::Publish;
+use punctual::timer::kind::{Kind, KindNumber, PastDue};
 
 use crate::rig::{at, claim, claim_names, generation, on_both, options, pending, wish};
 
@@ -166,6 +167,22 @@ fn options_that_contradict_each_other_are_refused() {
     assert_eq!(error, "kind `9` has a handler and was not added; add it with `kind`");
 }
 
+/// It answers each call itself: ids are for duplicates on a topic.
+#[test]
+fn a_kind_that_remembers_ids_is_refused() {
+    let kind = Kind {
+        number: KindNumber::new(1).unwrap(),
+        name: "k".to_owned(),
+        past_due: PastDue::Fire,
+        outbox: true,
+        claim: None,
+        expires_after: None,
+        remember: Duration::from_secs(1),
+    };
+    let refused = options().kind_with(kind).unwrap_err().to_string();
+    assert!(refused.contains("remember") && refused.contains("1 s") && refused.contains("use 0"), "{refused}");
+}
+
 #[test]
 fn arms_of_kinds_that_skip_or_reject_past_dues_say_so() {
     use punctual::timer::kind::{Kind, KindNumber, PastDue};
@@ -176,6 +193,7 @@ fn arms_of_kinds_that_skip_or_reject_past_dues_say_so() {
         outbox: true,
         claim: None,
         expires_after: None,
+        remember: Duration::ZERO,
     };
     let options = options().kind_with(kind(1, PastDue::Skip)).unwrap().kind_with(kind(2, PastDue::Reject)).unwrap();
     on_both(&options, |engine| {

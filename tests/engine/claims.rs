@@ -145,6 +145,7 @@ fn leases_and_limits_of_a_kind_hold_for_claims() {
         outbox: true,
         claim: Some(Claim { lease: Duration::from_secs(1), attempts_max: Some(2) }),
         expires_after: Some(Duration::from_secs(5)),
+        remember: Duration::ZERO,
     };
     on_both(&options().kind_with(job).unwrap(), |engine| {
         engine.arm(wish("r", "worn", 10), at(1)).unwrap();

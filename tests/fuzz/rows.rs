@@ -10,6 +10,7 @@ use punctual::position::{Partition, Position};
 use punctual::timer::model::Generation;
 use punctual::wire::DecodeError;
 use punctual::wire::key::StateKey;
+use punctual::wire::remembered::{decode_remembered, encode_remembered};
 use punctual::wire::state::{Barrier, Meta, decode_run, decode_timer, encode_run, encode_timer};
 
 use crate::bounds::Ceiling;
@@ -43,6 +44,7 @@ fn check<T: Debug + PartialEq>(
 fn check_all(bytes: &[u8]) -> Result<(), TestCaseError> {
     check(bytes, decode_timer, encode_timer)?;
     check(bytes, decode_run, encode_run)?;
+    check(bytes, decode_remembered, encode_remembered)?;
     check(bytes, Meta::decode, Meta::encode)?;
     check(bytes, Barrier::decode, Barrier::encode)?;
     check_key(bytes)
@@ -59,6 +61,7 @@ fn check_key(bytes: &[u8]) -> Result<(), TestCaseError> {
 fn key() -> impl Strategy<Value = StateKey> {
     prop_oneof![
         strategy::timer_key().prop_map(StateKey::Timer),
+        strategy::timer_key().prop_map(StateKey::Remembered),
         strategy::run_key().prop_map(StateKey::Run),
         Just(StateKey::Meta),
         Just(StateKey::Barrier),
@@ -82,6 +85,7 @@ fn rows_that_were_damaged() {
     let row = prop_oneof![
         5 => strategy::timer().prop_map(|timer| encode_timer(&timer)),
         3 => strategy::run_state().prop_map(|run| encode_run(&run)),
+        2 => strategy::remembered().prop_map(|state| encode_remembered(&state)),
         1 => meta,
         1 => barrier,
         2 => key().prop_map(|key| key.encode()),
@@ -96,9 +100,11 @@ fn rows_of_any_bytes() {
 
 #[test]
 fn rows_of_any_kind_come_back() {
-    fuzz(&(strategy::timer(), strategy::run_state(), key()), |(timer, run, key)| {
+    let rows = (strategy::timer(), strategy::run_state(), strategy::remembered(), key());
+    fuzz(&rows, |(timer, run, remembered, key)| {
         prop_assert_eq!(decode_timer(&encode_timer(&timer)), Ok(timer));
         prop_assert_eq!(decode_run(&encode_run(&run)), Ok(run));
+        prop_assert_eq!(decode_remembered(&encode_remembered(&remembered)), Ok(remembered));
         prop_assert_eq!(StateKey::decode(&key.encode()), Ok(key));
         Ok(())
     });

@@ -128,7 +128,7 @@ fn every_form_of_arming_fires() {
     scene.wait_until_answered();
     scene.wait_until_fired(2);
     scene.settle_all();
-    // D21: once it has fired, the id is free.
+    // D21: once it has fired, the id is free, unless its kind remembers it.
     let before = scene.fired.count();
     scene.command("past", json!({"arm": {"timer_id": "t", "kind": "email", "at": now().to_string()}}));
     let sent = now();

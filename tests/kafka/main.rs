@@ -21,6 +21,7 @@ mod network;
 mod outages;
 mod records;
 mod recreated;
+mod remembered;
 mod rights;
 mod secured;
 mod tool;

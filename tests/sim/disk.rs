@@ -19,7 +19,7 @@ use punctual::store::{Batch, Store, StoreError, StoreHeader, Stores, TimerChange
 use punctual::time::Timestamp;
 use punctual::timer::identity::{RunKey, Tenant, TimerId, TimerKey};
 use punctual::timer::kind::KindNumber;
-use punctual::timer::model::{DueKey, Located, RunState, Timer};
+use punctual::timer::model::{DueKey, Located, Remembered, RunState, Timer};
 use punctual::timer::view::DueRow;
 
 use crate::invariants;
@@ -201,6 +201,21 @@ impl Store for SimStore {
     fn timer(&self, at: Located) -> Result<Option<Timer>, StoreError> {
         self.enter("read timer")?;
         self.rows.borrow().timer(at)
+    }
+
+    fn remembered(&self, key: &TimerKey) -> Result<Option<Remembered>, StoreError> {
+        self.enter("read remembered")?;
+        self.rows.borrow().remembered(key)
+    }
+
+    fn ending(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+        rows_max: usize,
+    ) -> Result<Vec<(TimerKey, Remembered)>, StoreError> {
+        self.enter("read ending")?;
+        self.rows.borrow().ending(from, until, rows_max)
     }
 
     fn run(&self, run: &RunKey) -> Result<RunState, StoreError> {

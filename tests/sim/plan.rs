@@ -145,7 +145,7 @@ pub(crate) struct Plan {
     /// Mean time between two events of one class.
     pub(crate) trouble_pace: Millis,
     /// Whether some commands ask for no answer. What may have come of them is then known without one, so that there are no
-    /// seals that end and no odd clocks.
+    /// seals that end, no remembered ids and no odd clocks.
     pub(crate) has_silence: bool,
     /// Whether there are seals that end: where clocks are odd, nobody can say when.
     pub(crate) has_ending_seals: bool,
@@ -153,6 +153,8 @@ pub(crate) struct Plan {
     pub(crate) has_copies: bool,
     /// Whether there are kinds that are claimed, and whose handler fails.
     pub(crate) has_claims: bool,
+    /// Whether ids that have ended are remembered.
+    pub(crate) has_remember: bool,
 }
 
 impl Plan {
@@ -176,7 +178,8 @@ impl Plan {
         }
         let are_tombstones_short = is_compacted && !faults.contains(&Fault::ClockStep);
         let has_odd_clocks = faults.contains(&Fault::ClockStep) || faults.contains(&Fault::ClockSkew);
-        let has_silence = rng.bool() && !has_odd_clocks && !faults.contains(&Fault::Retention);
+        let has_remember = seed % 5 == 2;
+        let has_silence = rng.bool() && !has_odd_clocks && !has_remember && !faults.contains(&Fault::Retention);
         let has_copies = !faults.contains(&Fault::Retention);
         if are_tombstones_short {
             // A store has to come back after a while elsewhere.
@@ -207,6 +210,7 @@ impl Plan {
             has_ending_seals: !has_silence && !has_odd_clocks,
             has_copies,
             has_claims: seed % 4 == 3,
+            has_remember,
         }
     }
 

@@ -75,6 +75,15 @@ pub(crate) fn delivery_of(number: u32) -> Delivery {
     KINDS.iter().find(|kind| kind.number == number).map_or(Delivery::Once, |kind| kind.delivery)
 }
 
+/// Returns for how long the ids of a kind are remembered, where ids are.
+pub(crate) fn remember_of(has_remember: bool, number: u32) -> Millis {
+    match number {
+        1 if has_remember => 1_500,
+        2 if has_remember => 6_000,
+        _ => 0,
+    }
+}
+
 /// Returns how often the handler of the flaky kind fails for a timer.
 pub(crate) fn failures_of(generation: u64) -> u32 {
     u32::from(generation.is_multiple_of(2))
@@ -143,6 +152,7 @@ pub(crate) fn worker_settings(plan: &Plan, instance: &str, is_old: bool) -> Sett
             Delivery::Once | Delivery::Flaky => None,
         },
         expires_after: None,
+        remember: Duration::from_millis(remember_of(plan.has_remember, kind.number).unsigned_abs()),
     });
     let millis = |millis: Millis| Duration::from_millis(millis.unsigned_abs());
     Settings {

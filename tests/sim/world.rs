@@ -57,7 +57,7 @@ pub(crate) fn run(plan: &Plan, trace: Trace) -> Report {
     pods.push(Pod::new(plan.pods, "pod-0".to_owned()));
     let parts = Parts {
         broker: Broker::new(plan.seed, partitions, plan.session),
-        oracle: Oracle::new(plan.partitions),
+        oracle: Oracle::new(plan.partitions, plan.has_remember),
         pods,
         client: Client::default(),
         trouble: Trouble::default(),

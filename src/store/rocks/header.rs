@@ -14,7 +14,7 @@ use crate::timer::kind::KindNumber;
 use crate::timer::model::{DueKey, Generation};
 
 /// The format of all rows of a store.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// What every format has.
 #[derive(Deserialize)]
@@ -37,6 +37,7 @@ struct Row {
     forwarders: Vec<Forwarder>,
     cursors: Vec<Cursor>,
     pending: Vec<Pending>,
+    remembered: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -85,6 +86,7 @@ pub(super) fn encode(header: &StoreHeader) -> Vec<u8> {
             .collect(),
         cursors: header.cursors.iter().map(cursor).collect(),
         pending: header.pending.iter().map(|(kind, count)| Pending { kind: kind.get(), count: *count }).collect(),
+        remembered: header.remembered,
     };
     serde_json::to_vec(&row).expect("numbers and lists are always JSON")
 }
@@ -110,6 +112,7 @@ pub(super) fn decode(path: &Path, bytes: &[u8]) -> Result<StoreHeader, StoreErro
         next_generation: Generation(row.next_generation),
         level_at: row.level_at.map(Timestamp::from_millis),
         undecodable: row.undecodable,
+        remembered: row.remembered,
         forwarders: row.forwarders.iter().map(|from| (Partition(from.partition), Position(from.position))).collect(),
         ..StoreHeader::default()
     };
@@ -145,6 +148,7 @@ mod tests {
             pending: [(kind(1), 3), (kind(2), 0)].into(),
             level_at: Some(Timestamp::EPOCH),
             undecodable: 1,
+            remembered: 4,
             forwarders: [(Partition(9), Position(8))].into(),
         }
     }
@@ -157,17 +161,17 @@ mod tests {
     }
 
     #[test]
-    fn the_row_is_the_one_of_format_2() {
+    fn the_row_is_the_one_of_format_3() {
         let row = String::from_utf8(encode(&header())).unwrap();
-        expect![[r#"{"format":2,"partition":3,"changelog_topic_id":[255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255],"arm_topic_id":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"changelog_position":9223372036854775807,"input_position":0,"next_generation":7,"level_at":0,"undecodable":1,"forwarders":[{"partition":9,"position":8}],"cursors":[{"kind":1,"wake":1700000000000,"generation":18446744073709551615},{"kind":255,"wake":0,"generation":0}],"pending":[{"kind":1,"count":3},{"kind":2,"count":0}]}"#]]
+        expect![[r#"{"format":3,"partition":3,"changelog_topic_id":[255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255],"arm_topic_id":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"changelog_position":9223372036854775807,"input_position":0,"next_generation":7,"level_at":0,"undecodable":1,"forwarders":[{"partition":9,"position":8}],"cursors":[{"kind":1,"wake":1700000000000,"generation":18446744073709551615},{"kind":255,"wake":0,"generation":0}],"pending":[{"kind":1,"count":3},{"kind":2,"count":0}],"remembered":4}"#]]
             .assert_eq(&row);
     }
 
     #[test]
     fn another_format_is_refused_by_its_number() {
         let refusal = |row: &str| decode(Path::new("dir"), row.as_bytes()).unwrap_err().to_string();
-        expect!["state directory dir has format 3, this release reads 2"]
-            .assert_eq(&refusal(r#"{"format":3,"new":0}"#));
+        expect!["state directory dir has format 4, this release reads 3"]
+            .assert_eq(&refusal(r#"{"format":4,"new":0}"#));
         expect!["state directory dir is corrupt: header: missing field `format` at line 1 column 2"]
             .assert_eq(&refusal("{}"));
         expect!["state directory dir is corrupt: header: EOF while parsing a value at line 1 column 0"]

@@ -9,8 +9,8 @@ use rocksdb::{BlockBasedOptions, Cache, DB, DBCompressionType, LogLevel, Options
 const BUDGET_BYTES_MIN: usize = 16 << 20;
 /// Unflushed rows of one family at most. The budget usually flushes earlier.
 const MEMTABLE_BYTES_MAX: usize = 64 << 20;
-/// The step in which a family takes memory. The default of 1 MiB would let 64 partitions of 6 families, each with one row,
-/// take 384 MiB and flush without end.
+/// The step in which a family takes memory. The default of 1 MiB would let 64 partitions of 8 families, each with one row,
+/// take 512 MiB and flush without end.
 const ARENA_BLOCK_BYTES: usize = 64 << 10;
 /// Open files of one store: index and filters of each are in memory, and a process may have many stores.
 const OPEN_FILES_MAX: i32 = 128;
@@ -33,10 +33,13 @@ pub(super) enum Family {
     Id,
     Run,
     Agenda,
+    Ended,
+    Forget,
     Meta,
 }
 
-pub(super) const FAMILIES: [Family; 5] = [Family::Due, Family::Id, Family::Run, Family::Agenda, Family::Meta];
+pub(super) const FAMILIES: [Family; 7] =
+    [Family::Due, Family::Id, Family::Run, Family::Agenda, Family::Ended, Family::Forget, Family::Meta];
 
 impl Family {
     /// Returns the name on disk, which never changes.
@@ -46,6 +49,8 @@ impl Family {
             Self::Id => "id",
             Self::Run => "run",
             Self::Agenda => "agenda",
+            Self::Ended => "ended",
+            Self::Forget => "forget",
             Self::Meta => "meta",
         }
     }
@@ -111,11 +116,11 @@ pub(super) fn of_family(family: Family, resources: &Resources) -> Options {
     let mut options = Options::default();
     match family {
         // Rows come and go at the head of these orders, and tombstones would pile up there.
-        Family::Due | Family::Agenda => {
+        Family::Due | Family::Agenda | Family::Forget => {
             options.add_compact_on_deletion_collector_factory(TOMBSTONE_WINDOW_ROWS, TOMBSTONES_IN_WINDOW_MAX, 0.0);
         }
         // Most arms ask for an identity that is not there.
-        Family::Id | Family::Run => blocks.set_bloom_filter(BLOOM_BITS, false),
+        Family::Id | Family::Run | Family::Ended => blocks.set_bloom_filter(BLOOM_BITS, false),
         Family::Meta => {}
     }
     options.set_block_based_table_factory(&blocks);

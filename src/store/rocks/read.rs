@@ -10,8 +10,9 @@ use crate::store::{Batch, Store, StoreError, StoreHeader, row};
 use crate::time::Timestamp;
 use crate::timer::identity::{RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
-use crate::timer::model::{DueKey, Located, RunState, Timer};
+use crate::timer::model::{DueKey, Located, Remembered, RunState, Timer};
 use crate::timer::view::DueRow;
+use crate::wire::remembered::decode_remembered;
 use crate::wire::state::decode_run;
 
 impl RocksStore {
@@ -46,6 +47,10 @@ impl RocksStore {
         Ok(rows)
     }
 
+    fn read_remembered(&self, key: &TimerKey, body: &[u8]) -> Result<Remembered, StoreError> {
+        decode_remembered(body).map_err(|error| self.corrupt(&format!("what is remembered of {key}: {error}")))
+    }
+
     fn place(&self, bytes: &[u8]) -> Result<Located, StoreError> {
         key::read_place(bytes).map_err(|error| self.corrupt(&error))
     }
@@ -59,6 +64,29 @@ impl Store for RocksStore {
     fn timer(&self, at: Located) -> Result<Option<Timer>, StoreError> {
         let body = self.get(Family::Due, &key::place(at))?;
         Ok(body.and_then(|body| row::read_timer(at, &body)))
+    }
+
+    fn remembered(&self, key: &TimerKey) -> Result<Option<Remembered>, StoreError> {
+        let Some(until) = self.get(Family::Ended, &key::id(key))? else {
+            return Ok(None);
+        };
+        let until = key::read_end(&until).map_err(|error| self.corrupt(&error))?;
+        let body = self.get(Family::Forget, &key::forget(until, key))?;
+        let body = body.ok_or_else(|| self.corrupt(&format!("what is remembered of {key} is missing")))?;
+        self.read_remembered(key, &body).map(Some)
+    }
+
+    fn ending(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+        rows_max: usize,
+    ) -> Result<Vec<(TimerKey, Remembered)>, StoreError> {
+        self.walk(Family::Forget, key::forget_range(from, until), rows_max, |key, body| {
+            let (_, key) = key::read_forget(key).map_err(|error| self.corrupt(&error))?;
+            let state = self.read_remembered(&key, body)?;
+            Ok((key, state))
+        })
     }
 
     fn run(&self, run: &RunKey) -> Result<RunState, StoreError> {

@@ -7,7 +7,7 @@ use rocksdb::{WriteBatch, WriteOptions};
 
 use super::{Durability, Family, RocksStore, engine, header, key};
 use crate::store::outbox::OutboxChange;
-use crate::store::{Batch, RunChange, Store, StoreError, TimerChange};
+use crate::store::{Batch, RememberedChange, RunChange, Store, StoreError, TimerChange};
 use crate::timer::identity::Tenant;
 
 impl RocksStore {
@@ -18,6 +18,9 @@ impl RocksStore {
         }
         for change in &batch.runs {
             self.change_run(&mut rows, change);
+        }
+        for change in &batch.remembered {
+            self.change_remembered(&mut rows, change);
         }
         for (tenant, by) in &batch.tenants {
             self.change_count(&mut rows, tenant, *by)?;
@@ -80,6 +83,20 @@ impl RocksStore {
             rows.delete_cf(run, key::run(&change.run));
         } else {
             rows.put_cf(run, key::run(&change.run), &change.body);
+        }
+    }
+
+    fn change_remembered(&self, rows: &mut WriteBatch, change: &RememberedChange) {
+        let (ended, forget) = (self.family(Family::Ended), self.family(Family::Forget));
+        if let Some(before) = change.before {
+            rows.delete_cf(forget, key::forget(before.until, &change.key));
+        }
+        match &change.after {
+            Some((after, body)) => {
+                rows.put_cf(forget, key::forget(after.until, &change.key), body);
+                rows.put_cf(ended, key::id(&change.key), key::end(after.until));
+            }
+            None => rows.delete_cf(ended, key::id(&change.key)),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::client::{Ask, Spec};
 use crate::murmur::java_partition;
 use crate::oracle::judge::Verdict;
 use crate::oracle::settle::ExpectedAnswer;
-use crate::oracle::{Oracle, Waiting};
+use crate::oracle::{End, Oracle, Waiting};
 use crate::sim::{Sim, Violation};
 
 pub(crate) fn check(
@@ -91,7 +91,13 @@ pub(crate) fn outcome(verdict: &Verdict, spec: &Spec) -> &'static str {
         Verdict::Armed { replaced: true, .. } => "replaced",
         Verdict::AlreadyArmed { .. } => "already_armed",
         Verdict::Disarmed { .. } => "disarmed",
-        Verdict::NotFound => "not_found",
+        Verdict::NotFound { .. } => "not_found",
+        Verdict::AlreadyEnded { end: Some((End::Fired, _)) } => "already_fired",
+        Verdict::AlreadyEnded { end: Some((End::Expired, _)) } => "already_expired",
+        Verdict::AlreadyEnded { end: Some((End::Disarmed | End::Swept | End::Replaced, _)) | None } => {
+            "already_disarmed"
+        }
+        Verdict::TooLate { .. } => "too_late",
         Verdict::Changed { .. } => "changed",
         Verdict::Swept { .. } if matches!(spec.ask, Ask::SealRun { .. }) => "run_sealed",
         Verdict::Swept { .. } => "run_disarmed",
@@ -109,14 +115,16 @@ fn is_equal(expected: &ExpectedAnswer, answer: &Received) -> bool {
             due = Some(Timestamp::from_millis(*at));
             *generation
         }
-        Verdict::AlreadyArmed { generation } | Verdict::Disarmed { generation } | Verdict::Changed { generation } => {
-            Some(*generation)
-        }
+        Verdict::AlreadyArmed { generation }
+        | Verdict::Disarmed { generation }
+        | Verdict::Changed { generation }
+        | Verdict::TooLate { generation } => Some(*generation),
+        Verdict::AlreadyEnded { end } => end.map(|(_, generation)| generation),
         Verdict::Rejected { reason: why } => {
             reason = Some((*why).to_owned());
             None
         }
-        Verdict::NotFound | Verdict::Swept { .. } | Verdict::Sealed | Verdict::Skipped => None,
+        Verdict::NotFound { .. } | Verdict::Swept { .. } | Verdict::Sealed | Verdict::Skipped => None,
     };
     let timer_id = match &spec.ask {
         Ask::Arm(arm) => Some(arm.id.clone()),

@@ -52,7 +52,7 @@ pub(crate) fn check_runs(
     for (partition, changes) in changes {
         let of_run = changes.values.keys().filter_map(|key| match key {
             StateKey::Run(run) => Some((*partition, run_name(run))),
-            StateKey::Timer(_) | StateKey::Meta | StateKey::Barrier => None,
+            StateKey::Timer(_) | StateKey::Remembered(_) | StateKey::Meta | StateKey::Barrier => None,
         });
         runs.extend(of_run);
     }

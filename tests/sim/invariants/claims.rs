@@ -74,7 +74,9 @@ pub(crate) fn expired(oracle: &mut Oracle, sim: &Sim, letter: &Data) -> Result<(
         return Err(violation(format!("{name:?} expires as {letter:?}, promised was {armed:?}")));
     }
     oracle.counts.letters += 1;
-    home.end(&name, End::Expired);
+    if let Some(armed) = home.end(&name, End::Expired) {
+        home.remember(&name, (End::Expired, armed.generation), armed.kind, (at, at));
+    }
     Ok((partition, name))
 }
 

@@ -47,7 +47,8 @@ pub(crate) fn unfinished(sim: &Sim) -> Option<String> {
             return Some(format!("partition {partition}: run {run:?} is not answered: {:?}", model.waiting));
         }
     }
-    None
+    drop(oracle);
+    super::remembered::overstayed(sim)
 }
 
 /// Returns the violation of whatever is not done in time.

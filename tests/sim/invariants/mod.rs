@@ -16,6 +16,7 @@ pub(crate) mod never_early;
 pub(crate) mod positions;
 pub(crate) mod recurring;
 pub(crate) mod rejections;
+pub(crate) mod remembered;
 pub(crate) mod store_follows_log;
 pub(crate) mod store_is_fold;
 pub(crate) mod zombies;

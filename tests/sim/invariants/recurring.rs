@@ -19,9 +19,13 @@ use crate::sim::Sim;
 /// Takes a fire at the instant `at`, as its process said: the timer is dated anew, or has ended.
 pub(crate) fn fired(home: &mut Home, name: &TimerName, at: i64) {
     let Some(armed) = home.end(name, End::Fired) else { return };
-    let WhenAsk::Every { interval, count } = armed.ask.when else { return };
     let fired = armed.fired + 1;
+    let (interval, count) = match armed.ask.when {
+        WhenAsk::Every { interval, count } => (interval, count),
+        WhenAsk::At(_) | WhenAsk::After(_) => (0, 1),
+    };
     if fired >= count {
+        home.remember(name, (End::Fired, armed.generation), armed.kind, (at, at));
         return;
     }
     let passed = (at - armed.anchor) / interval;

@@ -24,7 +24,11 @@ pub(crate) fn check_batch(sim: &Sim, pod: usize, partition: Partition, batch: &B
         let body = (!change.after.is_empty()).then(|| change.body.clone());
         (StateKey::Run(change.run.clone()), body)
     });
-    for (key, body) in rows.chain(runs) {
+    let ids = batch.remembered.iter().map(|change| {
+        let body = change.after.as_ref().map(|(_, body)| body.clone());
+        (StateKey::Remembered(change.key.clone()), body)
+    });
+    for (key, body) in rows.chain(runs).chain(ids) {
         let committed = committed(sim, partition, &key, below);
         // A broker does not always tell where a record is: the store then holds more than its position says.
         if committed != body && body != self::committed(sim, partition, &key, i64::MAX) {

@@ -70,14 +70,15 @@ fn check_store(sim: &Sim, partition: Partition, store: &MemoryStore) -> Result<(
     let is_timer = |key: &TimerKey| log.committed_below(&StateKey::Timer(key.clone()).encode(), below);
     let timers = log.keys().filter_map(|key| match StateKey::decode(key) {
         Ok(StateKey::Timer(key)) => is_timer(&key).and_then(|data| data.value.clone()),
-        Ok(StateKey::Meta | StateKey::Barrier | StateKey::Run(_)) | Err(_) => None,
+        Ok(StateKey::Meta | StateKey::Barrier | StateKey::Run(_) | StateKey::Remembered(_)) | Err(_) => None,
     });
     let timers = timers.count();
     let pending: u64 = store.header().pending.values().sum();
     if timers != rows || pending != rows as u64 {
         return violation(format!("partition {partition} has {rows} timers, counts {pending}, the changelog {timers}"));
     }
-    Ok(())
+    drop(broker);
+    super::remembered::check_store(sim, partition, store, below)
 }
 
 fn keys(sim: &Sim, partition: Partition) -> Vec<StateKey> {

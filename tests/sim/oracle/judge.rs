@@ -5,9 +5,10 @@
 
 use punctual::timer::kind::PastDue;
 
+use super::remembered::{Memory, longest};
 use super::{Armed, End, Home, RunName, TimerName, Waiting};
 use crate::client::{ArmAsk, Ask, KindAsk, Spec, WhenAsk};
-use crate::setting::{Delivery, HORIZON_DAYS, KINDS, KindRow, SKEW_MAX, kinds_of};
+use crate::setting::{Delivery, HORIZON_DAYS, KINDS, KindRow, SKEW_MAX, kinds_of, remember_of};
 use crate::sim::Millis;
 
 const DAY: i64 = 86_400_000;
@@ -28,7 +29,17 @@ pub(crate) enum Verdict {
     Disarmed {
         generation: u64,
     },
-    NotFound,
+    NotFound {
+        /// Whether it is remembered from now on.
+        is_noted: bool,
+    },
+    /// The id is remembered: how it ended, and which version did.
+    AlreadyEnded {
+        end: Option<(End, u64)>,
+    },
+    TooLate {
+        generation: u64,
+    },
     Changed {
         generation: u64,
     },
@@ -41,6 +52,18 @@ pub(crate) enum Verdict {
     Rejected {
         reason: &'static str,
     },
+}
+
+impl Verdict {
+    /// Returns whether an answer with this generation tells of the ending that is meant, if one is.
+    pub(crate) fn is_of_ending(&self, generation: Option<u64>) -> bool {
+        if let Self::AlreadyEnded { end } = self { end.map(|(_, ended)| ended) == generation } else { true }
+    }
+
+    /// Returns whether a disarm that found no timer is remembered.
+    pub(crate) fn is_noted(&self) -> Option<bool> {
+        if let Self::NotFound { is_noted } = self { Some(*is_noted) } else { None }
+    }
 }
 
 /// When a command is judged, in milliseconds since 1970: its record's timestamp, and the least and the most that the clock of
@@ -63,13 +86,31 @@ pub(crate) fn verdicts(home: &Home, spec: &Spec, when: &When) -> Vec<Verdict> {
     for now in instants(home, spec, when) {
         let time = when.recorded.min(now);
         for sealed_until in seals(home, &run_of(spec), when) {
-            let verdict = verdict(home, spec, when, now, sealed_until.is_some_and(|until| time < until));
-            if !found.contains(&verdict) {
-                found.push(verdict);
+            let is_sealed = sealed_until.is_some_and(|until| time < until);
+            for memory in memories(home, spec, when) {
+                let verdict = verdict(home, spec, when, &Clock { now, is_sealed, memory });
+                if !found.contains(&verdict) {
+                    found.push(verdict);
+                }
             }
         }
     }
     found
+}
+
+/// One reading of what is not known exactly.
+struct Clock {
+    now: i64,
+    is_sealed: bool,
+    memory: Option<Memory>,
+}
+
+fn memories(home: &Home, spec: &Spec, when: &When) -> Vec<Option<Memory>> {
+    match &spec.ask {
+        Ask::Arm(arm) => home.memories(&name_of(spec, &arm.id), when.high),
+        Ask::Disarm { id, .. } => home.memories(&name_of(spec, id), when.high),
+        Ask::DisarmRun | Ask::SealRun { .. } | Ask::Garbage(_) => vec![None],
+    }
 }
 
 /// Returns the instants that the clock may have said, one between any two at which the outcome changes.
@@ -82,6 +123,12 @@ fn instants(home: &Home, spec: &Spec, when: &When) -> Vec<i64> {
         && let Ok(due) = resolve(arm.when, when.recorded, when.high)
     {
         instants.extend([due, due - 1]);
+    }
+    for memory in memories(home, spec, when).into_iter().flatten() {
+        let starts = [memory.ended.0, memory.until().0 - memory.lasts];
+        let lasts = KINDS.iter().map(|kind| remember_of(home.has_remember, kind.number)).chain([memory.lasts]);
+        let ends = lasts.flat_map(|lasts| starts.map(|start| start.saturating_add(lasts)));
+        instants.extend(ends.flat_map(|end| [end, end - 1]));
     }
     instants.retain(|instant| (when.low..=when.high).contains(instant));
     instants
@@ -96,12 +143,13 @@ fn seals(home: &Home, run: &RunName, when: &When) -> Vec<Option<i64>> {
     }
 }
 
-fn verdict(home: &Home, spec: &Spec, when: &When, now: i64, is_sealed: bool) -> Verdict {
+fn verdict(home: &Home, spec: &Spec, when: &When, clock: &Clock) -> Verdict {
+    let now = clock.now;
     match &spec.ask {
         Ask::Garbage(_) => Verdict::Rejected { reason: "unreadable" },
-        Ask::Arm(arm) => arm_verdict(home, spec, arm, when, now, is_sealed),
+        Ask::Arm(arm) => arm_verdict(home, spec, arm, when, clock),
         Ask::Disarm { id, generation } => match home.timers.get(&name_of(spec, id)) {
-            None => Verdict::NotFound,
+            None => late_verdict(home, *generation, when, clock),
             Some(timer) if generation.is_some_and(|wanted| wanted != timer.generation) => {
                 Verdict::Changed { generation: timer.generation }
             }
@@ -115,8 +163,21 @@ fn verdict(home: &Home, spec: &Spec, when: &When, now: i64, is_sealed: bool) -> 
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "all of it decides")]
-fn arm_verdict(home: &Home, spec: &Spec, arm: &ArmAsk, when: &When, now: i64, is_sealed: bool) -> Verdict {
+/// Returns what comes of a disarm that finds no timer.
+fn late_verdict(home: &Home, generation: Option<u64>, when: &When, clock: &Clock) -> Verdict {
+    let time = when.recorded.min(clock.now);
+    let held = clock.memory.as_ref().filter(|memory| time < memory.until().0);
+    match held.map(|memory| memory.end) {
+        Some(Some((End::Fired | End::Expired, ended))) if generation.is_none_or(|wanted| wanted == ended) => {
+            Verdict::TooLate { generation: ended }
+        }
+        Some(_) => Verdict::NotFound { is_noted: false },
+        None => Verdict::NotFound { is_noted: generation.is_none() && longest(home, when.is_old) > 0 },
+    }
+}
+
+fn arm_verdict(home: &Home, spec: &Spec, arm: &ArmAsk, when: &When, clock: &Clock) -> Verdict {
+    let now = clock.now;
     let rejected = |reason| Verdict::Rejected { reason };
     let Some((number, kind)) = kind_of(arm.kind, when.is_old) else { return rejected("unknown_kind") };
     let now_there = if when.is_forwarded { when.recorded } else { now };
@@ -142,12 +203,16 @@ fn arm_verdict(home: &Home, spec: &Spec, arm: &ArmAsk, when: &When, now: i64, is
     if past_due == PastDue::Reject {
         return rejected("past_due");
     }
-    if is_sealed {
+    if clock.is_sealed {
         return Verdict::Sealed;
     }
     let before = home.timers.get(&name_of(spec, &arm.id));
     if let Some(timer) = before.filter(|_| !arm.is_replacing) {
         return Verdict::AlreadyArmed { generation: timer.generation };
+    }
+    let remember = kind.map_or(0, |kind| remember_of(home.has_remember, kind.number));
+    if let Some(memory) = clock.memory.as_ref().filter(|memory| before.is_none() && memory.refuses(remember, armed)) {
+        return Verdict::AlreadyEnded { end: memory.end };
     }
     if past_due == PastDue::Skip {
         return Verdict::Skipped;
@@ -195,16 +260,25 @@ pub(crate) fn apply(home: &mut Home, spec: &Spec, when: &When, verdict: &Verdict
                 fired: 0,
                 sent: when.sent,
             };
+            home.remembered.remove(&name_of(spec, &arm.id));
             home.put(name_of(spec, &arm.id), timer);
             Some(generation)
         }
         (Verdict::Disarmed { .. }, Ask::Disarm { id, .. }) => {
-            home.end(&name_of(spec, id), End::Disarmed);
+            if let Some(timer) = home.end(&name_of(spec, id), End::Disarmed) {
+                let end = (End::Disarmed, timer.generation);
+                home.remember(&name_of(spec, id), end, timer.kind, (when.low, when.high));
+            }
+            None
+        }
+        (Verdict::NotFound { is_noted: true }, Ask::Disarm { id, .. }) => {
+            let memory = Memory { end: None, ended: (when.low, when.high), lasts: longest(home, when.is_old) };
+            home.remembered.insert(name_of(spec, id), vec![memory]);
             None
         }
         (Verdict::Swept { sealed_until }, _) => {
             home.next_generation += 1;
-            sweep(home, spec, *sealed_until);
+            sweep(home, spec, when, *sealed_until);
             None
         }
         (_, Ask::DisarmRun | Ask::SealRun { .. }) => {
@@ -215,11 +289,14 @@ pub(crate) fn apply(home: &mut Home, spec: &Spec, when: &When, verdict: &Verdict
     }
 }
 
-fn sweep(home: &mut Home, spec: &Spec, sealed_until: Option<i64>) {
+fn sweep(home: &mut Home, spec: &Spec, when: &When, sealed_until: Option<i64>) {
     let run = run_of(spec);
     let names: Vec<TimerName> = home.timers.keys().filter(|name| name.0 == run).cloned().collect();
     for name in &names {
-        home.end(name, End::Swept);
+        if let Some(timer) = home.end(name, End::Swept) {
+            let end = (End::Disarmed, timer.generation);
+            home.remember(name, end, timer.kind, (when.low, i64::MAX));
+        }
     }
     let model = home.runs.entry(run).or_default();
     model.waiting.push(Waiting {

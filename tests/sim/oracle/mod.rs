@@ -12,6 +12,7 @@
 
 pub(crate) mod judge;
 pub(crate) mod parts;
+pub(crate) mod remembered;
 pub(crate) mod settle;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,6 +97,12 @@ pub(crate) struct Home {
     pub(crate) came: BTreeMap<Partition, i64>,
     /// How timers ended, by name and generation.
     pub(crate) ended: BTreeMap<(TimerName, u64), End>,
+    /// The ids that are remembered, each with all that may be right, until the changelog shows which.
+    pub(crate) remembered: BTreeMap<TimerName, Vec<remembered::Memory>>,
+    /// Ids of which it is not known whether a disarm met the row of a timer that was swept, and is not remembered.
+    pub(crate) unsure: BTreeSet<TimerName>,
+    /// Whether ids are remembered at all.
+    pub(crate) has_remember: bool,
 }
 
 impl Home {
@@ -166,8 +173,8 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    pub(crate) fn new(partitions: u32) -> Self {
-        let home = |number| (Partition(number), Home { next_generation: 1, ..Home::default() });
+    pub(crate) fn new(partitions: u32, has_remember: bool) -> Self {
+        let home = |number| (Partition(number), Home { next_generation: 1, has_remember, ..Home::default() });
         Self {
             homes: (0..partitions).map(home).collect(),
             processes: BTreeMap::new(),

@@ -72,7 +72,7 @@ pub(crate) fn take_apart(decision: &Decision) -> Result<Parts, Violation> {
                             Some(Meta::decode(value).map_err(|error| unreadable("meta", error.to_string()))?);
                     }
                     (StateKey::Barrier, _) => changes.has_barrier = true,
-                    (StateKey::Meta | StateKey::Run(_) | StateKey::Timer(_), _) => {}
+                    (StateKey::Meta | StateKey::Run(_) | StateKey::Timer(_) | StateKey::Remembered(_), _) => {}
                 }
                 changes.values.insert(key, data.value.clone());
             }

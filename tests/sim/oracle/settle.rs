@@ -10,13 +10,14 @@ use punctual::position::Partition;
 
 use super::judge::{self, Verdict, When};
 use super::parts::{Changes, FORWARDED, Parts, number_of, origin_of, take_apart, text};
-use super::{Home, Oracle, Process, RunName, TimerName};
+use super::remembered::{Memory, longest};
+use super::{End, Home, Oracle, Process, RunName, TimerName};
 use crate::broker::partition::{Data, Fate};
 use crate::broker::transactions::Decision;
 use crate::client::{Ask, Spec, WhenAsk};
 use crate::invariants::{
     answers, changelog_folds, claims, exactly_once, fences, forwards, gate, never_early, positions, recurring,
-    rejections, zombies,
+    rejections, remembered as ids, zombies,
 };
 use crate::murmur::java_partition;
 use crate::pod::Skew;
@@ -100,6 +101,7 @@ pub(super) fn settle(oracle: &mut Oracle, sim: &Sim, decision: &Decision) -> Res
     rejections::check(oracle, &parts.letters, expected.letters)?;
     forwards::check(oracle, &parts.forwards, expected.forwards)?;
     changelog_folds::check(oracle, sim, &parts.changes, &expected.touched)?;
+    ids::check(oracle, sim, &parts.changes, &expected.touched, &writer)?;
     changelog_folds::check_runs(oracle, sim, &parts.changes, expected.runs, &writer)
 }
 
@@ -163,7 +165,14 @@ fn take_command(oracle: &mut Oracle, sim: &Sim, at: &Place<'_>, expected: &mut E
     }
     let verdict = choose(model, &spec, &when, at, &expected.answers);
     let touched_before: BTreeSet<TimerName> = timers_of(model, &spec);
+    let notes = judge::verdicts(model, &spec, &when).into_iter().filter_map(|verdict| verdict.is_noted());
+    let notes: BTreeSet<bool> = notes.collect();
+    let before = memories_of(model, &spec);
     let generation = judge::apply(model, &spec, &when, &verdict);
+    if verdict.is_noted().is_some() && notes.contains(&true) {
+        let before = if notes.contains(&false) { before } else { Vec::new() };
+        note_doubt(model, &spec, &when, before);
+    }
     sim.note(|| {
         format!("oracle: {} [{}] {}: {verdict:?}, generation {generation:?}", spec.number, at.partition, at.offset)
     });
@@ -181,6 +190,26 @@ struct Given {
     spec: Spec,
     data: Data,
     when: When,
+}
+
+/// Returns what may be remembered of the id that a disarm is about.
+fn memories_of(home: &Home, spec: &Spec) -> Vec<Memory> {
+    let Ask::Disarm { id, .. } = &spec.ask else { return Vec::new() };
+    home.remembered.get(&(judge::run_of(spec), id.clone())).cloned().unwrap_or_default()
+}
+
+/// Notes where it is not known whether a disarm found something remembered, or the row of a timer that was swept.
+fn note_doubt(home: &mut Home, spec: &Spec, when: &When, before: Vec<Memory>) {
+    let Ask::Disarm { id, .. } = &spec.ask else { return };
+    let name = (judge::run_of(spec), id.clone());
+    let was_swept = home.ended.range((name.clone(), 0)..=(name.clone(), u64::MAX)).next_back();
+    if was_swept.is_some_and(|(_, end)| *end == End::Swept) && before.is_empty() {
+        home.unsure.insert(name.clone());
+    }
+    let noted = Memory { end: None, ended: (when.low, when.high), lasts: longest(home, when.is_old) };
+    let mut all = before;
+    all.push(noted);
+    home.remembered.insert(name, all);
 }
 
 /// Notes what a command has to lead to.
@@ -238,14 +267,18 @@ fn choose(home: &Home, spec: &Spec, when: &When, at: &Place<'_>, expected: &[Exp
     let is_done = |verdict: &Verdict| match answered {
         Some(answer) => {
             let reason = if let Verdict::Rejected { reason } = verdict { Some(*reason) } else { None };
-            answers::outcome(verdict, spec) == answer.outcome && answer.reason.as_deref() == reason
+            answers::outcome(verdict, spec) == answer.outcome
+                && answer.reason.as_deref() == reason
+                && verdict.is_of_ending(answer.generation)
         }
         None => match verdict {
             Verdict::Armed { .. } => is_armed(home, spec, at),
             Verdict::Rejected { .. } => is_rejected(at),
             Verdict::AlreadyArmed { .. }
             | Verdict::Disarmed { .. }
-            | Verdict::NotFound
+            | Verdict::NotFound { .. }
+            | Verdict::AlreadyEnded { .. }
+            | Verdict::TooLate { .. }
             | Verdict::Changed { .. }
             | Verdict::Swept { .. }
             | Verdict::Sealed
