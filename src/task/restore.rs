@@ -34,7 +34,7 @@ pub struct Restore {
     from: Position,
     /// How far it has come.
     reached: Position,
-    /// When its scan began: the age of a store that it leaves unfinished.
+    /// When its barrier was committed, at the earliest: until then nobody else has written, and all of that is read.
     began: Timestamp,
     /// The boot-clock time of the last progress.
     progressed_at: Duration,
@@ -156,13 +156,14 @@ impl<S: Store> Task<S> {
         places.and_then(Places::end).is_some_and(|position| before.is_some_and(|before| position <= before))
     }
 
-    /// Begins to restore, once the barrier has committed.
+    /// Begins to restore, once the barrier has committed, in a transaction that began at `now`.
     ///
     /// # Panics
     /// When the task is not joining.
     pub fn begin_restore(&mut self, start: RestoreStart, now: Timestamp, boot: Duration) {
         assert!(self.phase == Phase::Joining, "a restore begins when a task joins");
         self.watch = Watch::starting(start.until);
+        self.owned_at = Some(now);
         self.phase = Phase::Restoring(Restore {
             nonce: start.nonce,
             until: start.until,
@@ -185,7 +186,7 @@ impl<S: Store> Task<S> {
     ///
     /// # Panics
     /// When the batch ends before its own records.
-    pub fn restore(&mut self, batch: &ChangelogBatch, now: Timestamp, boot: Duration) -> Result<Restored, StoreError> {
+    pub fn restore(&mut self, batch: &ChangelogBatch, boot: Duration) -> Result<Restored, StoreError> {
         let Phase::Restoring(mut restore) = self.phase.clone() else {
             // A batch that was on its way when the restore ended.
             return Ok(Restored::NotYet);
@@ -217,7 +218,7 @@ impl<S: Store> Task<S> {
         changes.header.forwarders = self.open.forwarders.clone();
         changes.header.undecodable = restore.undecodable;
         // What is not read yet may be gone when the store is opened again: an unfinished restore makes no store younger.
-        let level_at = if is_complete { now } else { changes.header.level_at.unwrap_or(restore.began) };
+        let level_at = changes.header.level_at.filter(|_| !is_complete).unwrap_or(restore.began);
         changes.header.level_at = Some(level_at);
         self.overlay.commit(changes)?;
         self.wakes.clear();

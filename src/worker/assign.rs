@@ -78,7 +78,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             if let Some(mut task) = seat.task {
                 task.dropped();
                 self.observer.entered("flush", FLUSH_BOUND);
-                let flushed = task.flush(self.now);
+                let flushed = task.flush();
                 self.observer.left();
                 if let Err(error) = flushed {
                     tracing::warn!(%partition, %error, "warm copy not durable, it will be restored");

@@ -19,7 +19,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use punctual::log::Destination;
 use punctual::position::Partition;
+use punctual::wire::fired as names;
+use punctual::wire::key::StateKey;
 
+use crate::broker::partition::Data;
 use crate::broker::transactions::Decision;
 use crate::client::ArmAsk;
 use crate::sim::{Millis, Sim, Violation};
@@ -223,8 +226,26 @@ impl Oracle {
 fn shown(decision: &Decision) -> String {
     let records = decision.records.iter().map(|((topic, partition), offset, data)| {
         let value = data.value.as_ref().map_or("null".to_owned(), |value: &Bytes| format!("{} bytes", value.len()));
-        format!("{topic} [{partition}] {offset}: {value}")
+        format!("{topic} [{partition}] {offset}{}: {value}", of(*topic, data))
     });
     let records: Vec<String> = records.collect();
     format!("{}; positions {:?}", records.join(", "), decision.positions)
+}
+
+/// Returns whose a record is, as far as it says so.
+fn of(topic: Destination, data: &Data) -> String {
+    match topic {
+        Destination::Changelog => match StateKey::decode(data.key.as_deref().unwrap_or_default()) {
+            Ok(StateKey::Timer(key)) => format!(" {key}"),
+            Ok(StateKey::Run(run)) => format!(" {run}"),
+            Ok(StateKey::Meta) => " meta".to_owned(),
+            Ok(StateKey::Barrier) => " barrier".to_owned(),
+            Err(_) => String::new(),
+        },
+        Destination::Fired(_) => {
+            let id = parts::text(&data.headers, names::CE_ID).unwrap_or_default();
+            format!(" {id} attempt {}", parts::text(&data.headers, names::ATTEMPT).unwrap_or_default())
+        }
+        Destination::Arm | Destination::Results | Destination::DeadLetter | Destination::Outbox(_) => String::new(),
+    }
 }
