@@ -131,6 +131,7 @@ impl<S: Store> Task<S> {
     pub fn restore_from(&self, changelog: Extent) -> Option<Position> {
         match self.overlay.store().header().changelog_position {
             Some(position) if position > changelog.end => None,
+            Some(position) if is_on(Bug::RestoreBeginsLate) => Some(Position(position.0 + 1).min(changelog.end)),
             Some(position) => Some(position.max(changelog.start)),
             None => Some(changelog.start),
         }
@@ -244,6 +245,8 @@ impl<S: Store> Task<S> {
             }
             Some(position) if position < extent.start => (extent.start, extent.start.0.abs_diff(position.0)),
             Some(_) if is_on(Bug::PositionFromGroup) => (fencing.position.max(extent.start), 0),
+            Some(position) if is_on(Bug::RestoredPositionShort) => (Position(position.0 - 1).max(extent.start), 0),
+            Some(position) if is_on(Bug::RestoredPositionBeyond) => (Position(position.0 + 1).min(extent.end), 0),
             Some(position) => (position, 0),
             None if fencing.committed && fencing.position > extent.start => {
                 return Restored::Contradiction(
@@ -256,6 +259,7 @@ impl<S: Store> Task<S> {
         self.open.position = Some(position);
         self.committed = Reached { position: restore.meta_position, ..self.open.clone() };
         let target = if is_on(Bug::GateOpenAtOnce) { position } else { extent.end };
+        let target = Position(target.0 - i64::from(is_on(Bug::GateOneShort)));
         self.phase = Phase::CatchingUp { target };
         Restored::From { position, lost }
     }
@@ -286,6 +290,7 @@ impl<S: Store> Task<S> {
                         restore.undecodable += 1;
                         self.remove_replaced(key, previous);
                     }
+                    None if is_on(Bug::TimerTombstoneNotRestored) => {}
                     None => self.remove_replaced(key, previous),
                 }
             }
@@ -299,6 +304,7 @@ impl<S: Store> Task<S> {
                         self.fold(Mutation::Run { run, previous, state });
                     }
                     Some(Err(_)) => restore.undecodable += 1,
+                    None if is_on(Bug::RunTombstoneNotRestored) => {}
                     None => self.fold(Mutation::Run { run, previous, state: RunState::default() }),
                 }
             }

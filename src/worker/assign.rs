@@ -77,6 +77,9 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             };
             if let Some(mut task) = seat.task {
                 task.dropped();
+                if is_on(Bug::FlushMakesYoung) {
+                    task.prove_owned(self.now);
+                }
                 self.observer.entered("flush", FLUSH_BOUND);
                 let flushed = task.flush();
                 self.observer.left();

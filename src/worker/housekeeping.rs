@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::observer::{Holdings, Observer};
 use super::{Worker, WorkerError};
 use crate::log::{CommitOutcome, Committed, Log, LogError, Transaction};
+use crate::planted::{Bug, is_on};
 use crate::position::{Partition, Position};
 use crate::store::{StoreError, Stores};
 use crate::task::{Phase, Task};
@@ -240,6 +241,9 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         let Some(task) = self.seats.get_mut(&partition).and_then(|seat| seat.task.as_mut()) else {
             return Ok(());
         };
+        if is_on(Bug::FlushMakesYoung) {
+            task.prove_owned(self.now);
+        }
         self.observer.entered("flush", FLUSH_BOUND);
         let flushed = task.flush();
         self.observer.left();

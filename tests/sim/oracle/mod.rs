@@ -10,6 +10,7 @@
 //! which they stand on the partition. Never calls the core: it judges commands by its own reading of the documents.
 //! Keeps: it looks at each transaction when it is decided, so that the first wrong one is the one that is named.
 
+pub(crate) mod happening;
 pub(crate) mod judge;
 pub(crate) mod parts;
 pub(crate) mod settle;
@@ -26,6 +27,9 @@ use crate::broker::partition::Data;
 use crate::broker::transactions::Decision;
 use crate::client::ArmAsk;
 use crate::sim::{Millis, Sim, Violation};
+
+/// Longest hold of a topic that refused, with what it takes to try it again.
+const HOLD_MAX: Millis = 6_000;
 
 /// `tenant`, `run`.
 pub(crate) type RunName = (String, String);
@@ -80,6 +84,8 @@ pub(crate) enum End {
     Replaced,
     Swept,
     Expired,
+    /// By its handler.
+    Dated,
 }
 
 /// One partition, as it is promised.
@@ -189,6 +195,13 @@ impl Oracle {
 
     pub(crate) fn started(&mut self, incarnation: u64, pod: usize, is_old: bool) {
         self.processes.insert(incarnation, Process { pod, is_old });
+    }
+
+    /// The trouble ends: whoever holds answers back sends them soon.
+    pub(crate) fn calm(&mut self, now: Millis) {
+        if self.answers_missing_until >= 0 {
+            self.answers_missing_until = self.answers_missing_until.min(now + HOLD_MAX);
+        }
     }
 
     /// A process was given partitions: what stands on them now is applied before it fires.
