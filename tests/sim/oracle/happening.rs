@@ -37,7 +37,8 @@ pub(crate) fn in_order(sim: &Sim, mut all: Vec<Happening>, changes: &BTreeMap<Pa
     };
     all.sort_by_cached_key(|happening| {
         let Some(name) = name_of(happening) else { return 0 };
-        let own = generation(&name);
+        // A handler may have armed another timer under the name of one that fired before.
+        let own = generation(&name).filter(|_| goes_on(happening));
         let given = if is_chained(happening) {
             own.into_iter().chain(generation(&(name.0, chained(&name.1).0))).min()
         } else {
@@ -66,6 +67,16 @@ pub(crate) fn name_of(happening: &Happening) -> Option<TimerName> {
             let (run, id) = rest.split_once('/')?;
             Some(((tenant.to_owned(), run.to_owned()), id.to_owned()))
         }
+    }
+}
+
+/// Returns whether the timer of a happening lives on, under a new generation if it has not had its last occurrence.
+fn goes_on(happening: &Happening) -> bool {
+    match happening {
+        Happening::Fired(Fired { data, .. }) | Happening::Expired(data) => {
+            text(&data.headers, names::OCCURRENCE).is_some()
+        }
+        Happening::Dated(_) => true,
     }
 }
 
