@@ -73,10 +73,24 @@ pub enum Bug {
     SealNotRestored,
     /// A store is used however old it is, though tombstones may be gone from the changelog.
     AgeCheckLeftOut,
+    /// A flush takes the store for level up to now, though nothing proves that nobody else has written the changelog.
+    FlushMakesYoung,
+    /// A restore begins one offset behind the position of the store.
+    RestoreBeginsLate,
+    /// A restore passes over the tombstones of timers.
+    TimerTombstoneNotRestored,
+    /// A restore passes over the tombstones of runs.
+    RunTombstoneNotRestored,
+    /// Commands are read again from one offset before the restored position.
+    RestoredPositionShort,
+    /// Commands are read again from one offset behind the restored position.
+    RestoredPositionBeyond,
     /// Timers fire as soon as the restore has ended, before the commands that stood there are applied.
     GateOpenAtOnce,
     /// Timers fire once the commands up to the last stable offset are applied, though open transactions hide others.
     GateAtStableOffset,
+    /// Timers fire when the last command that stood there is still to be applied.
+    GateOneShort,
     /// A partition that was revoked keeps its task.
     RevokedTaskKept,
 
@@ -97,6 +111,8 @@ pub enum Bug {
     HeldKindDrops,
     /// A kind that was held once stays held.
     HoldNeverEnds,
+    /// Results that were held once stay held, so that nobody is answered any more.
+    ResultsHoldNeverEnds,
 
     // What a command does, and a fire.
     /// A timer that fires is not removed.
@@ -113,6 +129,8 @@ pub enum Bug {
     KeepReplaces,
     /// A timer that is replaced leaves its old row behind.
     ReplacedRowKept,
+    /// A change of a run says that the store knew nothing of it.
+    RunBeforeForgotten,
     /// A disarm of one generation removes any.
     DisarmIgnoresGeneration,
     /// Generations are counted per timer and begin anew after a disarm.
@@ -135,11 +153,25 @@ pub enum Bug {
     RememberedNotRestored,
     /// A remembered id is forgotten before its end, when an earlier one ends.
     ForgottenEarly,
+    /// A lease is a millisecond too short.
+    LeaseOneShort,
+    /// A claimed timer is delivered again under the number that it had.
+    AttemptNotCounted,
+    /// A claimed timer is delivered once more than it may be.
+    AttemptTooMany,
+    /// A claimed timer is given up before its last delivery.
+    AttemptTooFew,
+    /// A timer fires however late it is, though its kind says how late it may.
+    TooLateFires,
+    /// A timer that its handler dates anew keeps its payload.
+    DatedPayloadKept,
+    /// What a handler does to other timers is left out.
+    HandlerCommandsLeftOut,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 58] = [
+    pub const ALL: [Self; 74] = [
         Self::PositionsBeforeDrain,
         Self::FiringUnfenced,
         Self::ArmingUnfenced,
@@ -169,8 +201,15 @@ impl Bug {
         Self::ForwardersNotRestored,
         Self::SealNotRestored,
         Self::AgeCheckLeftOut,
+        Self::FlushMakesYoung,
+        Self::RestoreBeginsLate,
+        Self::TimerTombstoneNotRestored,
+        Self::RunTombstoneNotRestored,
+        Self::RestoredPositionShort,
+        Self::RestoredPositionBeyond,
         Self::GateOpenAtOnce,
         Self::GateAtStableOffset,
+        Self::GateOneShort,
         Self::RevokedTaskKept,
         Self::CursorNotRewound,
         Self::CursorPassesUndecodable,
@@ -180,6 +219,7 @@ impl Bug {
         Self::ClockGuardOff,
         Self::HeldKindDrops,
         Self::HoldNeverEnds,
+        Self::ResultsHoldNeverEnds,
         Self::FiredRowKept,
         Self::OutboxTwice,
         Self::AfterFromOurClock,
@@ -187,6 +227,7 @@ impl Bug {
         Self::PastDueFromOurClock,
         Self::KeepReplaces,
         Self::ReplacedRowKept,
+        Self::RunBeforeForgotten,
         Self::DisarmIgnoresGeneration,
         Self::GenerationPerTimer,
         Self::SweepTakesNewer,
@@ -198,6 +239,13 @@ impl Bug {
         Self::ReplacePassesRemembered,
         Self::RememberedNotRestored,
         Self::ForgottenEarly,
+        Self::LeaseOneShort,
+        Self::AttemptNotCounted,
+        Self::AttemptTooMany,
+        Self::AttemptTooFew,
+        Self::TooLateFires,
+        Self::DatedPayloadKept,
+        Self::HandlerCommandsLeftOut,
     ];
 }
 

@@ -180,7 +180,7 @@ impl Edits {
         };
         let run = |(run, edit): (&RunKey, &RunEdit)| RunChange {
             run: run.clone(),
-            before: edit.before.clone(),
+            before: if is_on(Bug::RunBeforeForgotten) { RunState::default() } else { edit.before.clone() },
             after: edit.after.clone(),
             body: encode_run(&edit.after),
         };

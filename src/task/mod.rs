@@ -77,6 +77,8 @@ pub struct Task<S> {
     committed: Reached,
     /// A valid position for the fence while the own one is not known yet.
     fencing_position: Position,
+    /// Until when it is proved that nobody else has written the changelog; `None` before the first barrier.
+    owned_at: Option<Timestamp>,
     /// The ids of the topics that the store is built from.
     topic_ids: Option<TopicIds>,
     /// Records that go out with the open transaction, in order; those of the changelog are added when it settles.
@@ -122,6 +124,7 @@ impl<S: Store> Task<S> {
             open: start.clone(),
             committed: start,
             fencing_position,
+            owned_at: None,
             topic_ids: None,
             emissions: Vec::new(),
             tally: Tally::default(),

@@ -34,7 +34,7 @@ pub struct Restore {
     from: Position,
     /// How far it has come.
     reached: Position,
-    /// When its scan began: the age of a store that it leaves unfinished.
+    /// When its barrier was committed, at the earliest: until then nobody else has written, and all of that is read.
     began: Timestamp,
     /// The boot-clock time of the last progress.
     progressed_at: Duration,
@@ -131,6 +131,7 @@ impl<S: Store> Task<S> {
     pub fn restore_from(&self, changelog: Extent) -> Option<Position> {
         match self.overlay.store().header().changelog_position {
             Some(position) if position > changelog.end => None,
+            Some(position) if is_on(Bug::RestoreBeginsLate) => Some(Position(position.0 + 1).min(changelog.end)),
             Some(position) => Some(position.max(changelog.start)),
             None => Some(changelog.start),
         }
@@ -156,13 +157,14 @@ impl<S: Store> Task<S> {
         places.and_then(Places::end).is_some_and(|position| before.is_some_and(|before| position <= before))
     }
 
-    /// Begins to restore, once the barrier has committed.
+    /// Begins to restore, once the barrier has committed, in a transaction that began at `now`.
     ///
     /// # Panics
     /// When the task is not joining.
     pub fn begin_restore(&mut self, start: RestoreStart, now: Timestamp, boot: Duration) {
         assert!(self.phase == Phase::Joining, "a restore begins when a task joins");
         self.watch = Watch::starting(start.until);
+        self.owned_at = Some(now);
         self.phase = Phase::Restoring(Restore {
             nonce: start.nonce,
             until: start.until,
@@ -185,7 +187,7 @@ impl<S: Store> Task<S> {
     ///
     /// # Panics
     /// When the batch ends before its own records.
-    pub fn restore(&mut self, batch: &ChangelogBatch, now: Timestamp, boot: Duration) -> Result<Restored, StoreError> {
+    pub fn restore(&mut self, batch: &ChangelogBatch, boot: Duration) -> Result<Restored, StoreError> {
         let Phase::Restoring(mut restore) = self.phase.clone() else {
             // A batch that was on its way when the restore ended.
             return Ok(Restored::NotYet);
@@ -217,7 +219,7 @@ impl<S: Store> Task<S> {
         changes.header.forwarders = self.open.forwarders.clone();
         changes.header.undecodable = restore.undecodable;
         // What is not read yet may be gone when the store is opened again: an unfinished restore makes no store younger.
-        let level_at = if is_complete { now } else { changes.header.level_at.unwrap_or(restore.began) };
+        let level_at = changes.header.level_at.filter(|_| !is_complete).unwrap_or(restore.began);
         changes.header.level_at = Some(level_at);
         self.overlay.commit(changes)?;
         self.wakes.clear();
@@ -243,6 +245,8 @@ impl<S: Store> Task<S> {
             }
             Some(position) if position < extent.start => (extent.start, extent.start.0.abs_diff(position.0)),
             Some(_) if is_on(Bug::PositionFromGroup) => (fencing.position.max(extent.start), 0),
+            Some(position) if is_on(Bug::RestoredPositionShort) => (Position(position.0 - 1).max(extent.start), 0),
+            Some(position) if is_on(Bug::RestoredPositionBeyond) => (Position(position.0 + 1).min(extent.end), 0),
             Some(position) => (position, 0),
             None if fencing.committed && fencing.position > extent.start => {
                 return Restored::Contradiction(
@@ -255,6 +259,7 @@ impl<S: Store> Task<S> {
         self.open.position = Some(position);
         self.committed = Reached { position: restore.meta_position, ..self.open.clone() };
         let target = if is_on(Bug::GateOpenAtOnce) { position } else { extent.end };
+        let target = Position(target.0 - i64::from(is_on(Bug::GateOneShort)));
         self.phase = Phase::CatchingUp { target };
         Restored::From { position, lost }
     }
@@ -301,6 +306,7 @@ impl<S: Store> Task<S> {
                         restore.undecodable += 1;
                         self.remove_replaced(key, previous);
                     }
+                    None if is_on(Bug::TimerTombstoneNotRestored) => {}
                     None => self.remove_replaced(key, previous),
                 }
             }
@@ -314,6 +320,7 @@ impl<S: Store> Task<S> {
                         self.fold(Mutation::Run { run, previous, state });
                     }
                     Some(Err(_)) => restore.undecodable += 1,
+                    None if is_on(Bug::RunTombstoneNotRestored) => {}
                     None => self.fold(Mutation::Run { run, previous, state: RunState::default() }),
                 }
             }

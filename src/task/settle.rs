@@ -78,7 +78,7 @@ impl<S: Store> Task<S> {
     ///
     /// # Panics
     /// When nothing was prepared, or a position or the counter would fall (INV-POS-1, INV-GEN-1).
-    pub fn committed(&mut self, places: Option<&Places>, now: Timestamp) -> Result<(), StoreError> {
+    pub fn committed(&mut self, places: Option<&Places>) -> Result<(), StoreError> {
         let in_flight = self.in_flight.take().expect("a transaction was prepared before it committed");
         let InFlight { mut batch, sent, mended } = in_flight;
         assert!(self.open.position >= self.committed.position, "INV-POS-1: committed positions never regress");
@@ -88,7 +88,7 @@ impl<S: Store> Task<S> {
             assert!(before.is_none_or(|before| before < position), "INV-POS-1: the changelog position never regresses");
             batch.header.changelog_position = Some(position);
         }
-        batch.header.level_at = Some(now);
+        batch.header.level_at = self.owned_at;
         self.overlay.commit(batch)?;
         self.committed = self.open.clone();
         self.watch.committed(places, sent);
@@ -144,16 +144,27 @@ impl<S: Store> Task<S> {
         self.phase = Phase::Joining;
     }
 
-    /// Makes the store durable, and notes that it is level with the changelog at `now`.
+    /// Notes that a transaction which began at `now`, with a position of this partition in it, has committed: until then nobody
+    /// else has written the changelog, or the fence had failed.
+    pub fn prove_owned(&mut self, now: Timestamp) {
+        self.owned_at = Some(now);
+    }
+
+    /// Returns until when it is proved that nobody else has written the changelog.
+    pub fn owned_at(&self) -> Option<Timestamp> {
+        self.owned_at
+    }
+
+    /// Makes the store durable, and notes until when it is known to be level with the changelog. What the task believes is no
+    /// proof: who stood still for days hears only later that it has lost the partition.
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn flush(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    pub fn flush(&mut self) -> Result<(), StoreError> {
         let is_level = self.takes_commands() && (!self.is_dirty() || is_on(Bug::FlushWritesOpenChanges));
         if is_level {
-            // A quiet partition stays young: its owner knows that nobody else writes its changelog.
             let mut batch = self.overlay.batch();
-            batch.header.level_at = Some(now);
+            batch.header.level_at = self.owned_at;
             self.overlay.commit(batch)?;
         }
         self.overlay.store_mut().flush()?;

@@ -50,6 +50,7 @@ pub(super) fn conclude<V: Lookup>(
         Attempt::AsArmed => return as_armed(view, timer, rules, next),
         Attempt::Decided(Fired::Done(done)) => done_with(view, &timer, done, rules, next)?,
         Attempt::Decided(Fired::Reschedule { due, payload, outbox }) => {
+            let payload = if is_on(Bug::DatedPayloadKept) { timer.payload.clone() } else { payload };
             let dated = Timer { due, wake: due, payload, generation: next, attempt: 0, ..timer.clone() };
             reschedule(&timer, dated, outbox, rules)
         }
@@ -155,7 +156,7 @@ fn done_with<V: Lookup>(
         next = mutation.generation_behind(next);
         staged.push(mutation);
     }
-    for command in &done.commands {
+    for command in done.commands.iter().filter(|_| !is_on(Bug::HandlerCommandsLeftOut)) {
         match take_command(&staged, command, rules, next)? {
             Ok(mutations) => {
                 for mutation in mutations {

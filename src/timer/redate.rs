@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::model::{Claim, Timer};
+use crate::planted::{Bug, is_on};
 use crate::time::Timestamp;
 
 /// The backoff of the first failure.
@@ -29,7 +30,9 @@ pub(super) fn after_failure(timer: &Timer, now: Timestamp) -> Timer {
 
 /// Returns the timer after a delivery at `now`: it is held until its lease runs out, at exactly `now` + lease.
 pub(super) fn after_delivery(timer: &Timer, claim: Claim, now: Timestamp) -> Timer {
-    rest(timer, timer.attempt.saturating_add(1), now, claim.lease)
+    let lease = claim.lease.saturating_sub(Duration::from_millis(u64::from(is_on(Bug::LeaseOneShort))));
+    let attempt = timer.attempt.saturating_add(u32::from(!is_on(Bug::AttemptNotCounted)));
+    rest(timer, attempt, now, lease)
 }
 
 fn rest(timer: &Timer, attempt: u32, now: Timestamp, pause: Duration) -> Timer {

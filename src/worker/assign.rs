@@ -77,8 +77,11 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             };
             if let Some(mut task) = seat.task {
                 task.dropped();
+                if is_on(Bug::FlushMakesYoung) {
+                    task.prove_owned(self.now);
+                }
                 self.observer.entered("flush", FLUSH_BOUND);
-                let flushed = task.flush(self.now);
+                let flushed = task.flush();
                 self.observer.left();
                 if let Err(error) = flushed {
                     tracing::warn!(%partition, %error, "warm copy not durable, it will be restored");

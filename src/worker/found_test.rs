@@ -6,10 +6,12 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::WorkerError;
+use super::fake_log::End;
 use super::tests::{Bench, P};
 use crate::log::{ChangelogRecord, Destination, LogEvent};
 use crate::position::{Offset, Partition, Position};
-use crate::time::Clock;
+use crate::store::Store;
+use crate::time::{Clock, Timestamp};
 use crate::timer::model::Generation;
 use crate::wire::key::StateKey;
 use crate::wire::state::Meta;
@@ -101,4 +103,43 @@ fn a_restore_that_reads_nothing_marks_its_partition_through_each_producer() {
     bench.arm("b", "email", "PT1S");
     bench.ticks(200);
     assert_eq!((bench.fired(), bench.heard.borrow().foreign), (vec!["a".to_owned(), "b".to_owned()], 0));
+}
+
+/// Returns until when the store of the partition is level with its changelog.
+fn level_at(bench: &Bench) -> Timestamp {
+    let task = bench.worker.seats.get(&P).and_then(|seat| seat.task.as_ref()).unwrap();
+    task.overlay().store().header().level_at.unwrap()
+}
+
+// R5: the store of who has lost the partition and does not know it yet was taken for young, and tombstones behind it were gone.
+#[test]
+fn a_store_is_level_only_until_a_fence_that_held() {
+    let mut bench = Bench::new();
+    bench.own();
+    bench.arm("a", "email", "PT60S");
+    bench.ticks(20);
+    let before = level_at(&bench);
+    bench.clock.advance(Duration::from_hours(1));
+    bench.broker.borrow_mut().ends.extend([End::Abort; 3]);
+    bench.ticks(3);
+    assert_eq!(level_at(&bench), before, "a flush proves nothing");
+    bench.ticks(200);
+    assert!(before < level_at(&bench), "a transaction does");
+}
+
+#[test]
+fn a_worker_without_work_proves_now_and_then_that_its_partitions_are_its_own() {
+    let mut bench = Bench::new();
+    bench.own();
+    bench.arm("a", "email", "P9D");
+    bench.ticks(20);
+    let (transactions, began) = (bench.broker.borrow().transactions, bench.clock.wall());
+    for _ in 0..80 {
+        bench.clock.advance(Duration::from_hours(1));
+        bench.ticks(3);
+    }
+    let proofs = bench.broker.borrow().transactions - transactions;
+    assert_eq!(proofs, 3, "one in a quarter of the greatest age");
+    let age = bench.clock.wall().since(level_at(&bench));
+    assert!(age < Duration::from_hours(22) && began < level_at(&bench), "young enough to be opened again: {age:?}");
 }

@@ -94,7 +94,7 @@ impl Holds {
 
     /// Returns whether answers may be sent.
     pub(super) fn results_are_free(&self, boot: Duration) -> bool {
-        self.results.is_none_or(|hold| hold.until <= boot)
+        self.results.is_none_or(|hold| hold.until <= boot && !is_on(Bug::ResultsHoldNeverEnds))
     }
 
     /// Returns the earliest end of a hold after `boot`.

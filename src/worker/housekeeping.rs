@@ -1,4 +1,4 @@
-//! What a worker does now and then: durable stores, reports, the clock's probe, stalled restores.
+//! What a worker does now and then: durable stores, reports, the probe of the broker, stalled restores.
 //!
 //! Never does so much in one tick that firing would be late: one store is made durable in each.
 
@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::observer::{Holdings, Observer};
 use super::{Worker, WorkerError};
 use crate::log::{CommitOutcome, Committed, Log, LogError, Transaction};
-use crate::position::Partition;
+use crate::planted::{Bug, is_on};
+use crate::position::{Partition, Position};
 use crate::store::{StoreError, Stores};
 use crate::task::{Phase, Task};
 use crate::time::{Clock, Timestamp};
@@ -16,6 +17,8 @@ use crate::timer::kind::KindNumber;
 
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a worker without transactions proves, within the greatest age of a store, that its partitions are still its own.
+const PROOFS_PER_AGE: u32 = 4;
 /// How often the topics of state are looked at: whether they are still those that they were.
 const TOPICS_INTERVAL: Duration = Duration::from_secs(30);
 /// Longest a look at the topics may take before it counts as hung.
@@ -35,9 +38,9 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         let boot = self.clock.boot();
         self.check_restores(boot)?;
         self.mark_silent_restores(boot);
-        if self.is_clock_held && boot >= self.probe_at && !self.is_rebuild_due {
+        if boot >= self.probe_at && !self.is_rebuild_due && (self.is_clock_held || self.is_proof_due()) {
             self.probe_at = boot + PROBE_INTERVAL;
-            self.probe_broker_clock()?;
+            self.probe()?;
         }
         if boot >= self.report_at {
             self.report_at = boot + REPORT_INTERVAL;
@@ -119,14 +122,24 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         }
     }
 
-    /// Writes a record that changes nothing, to learn the broker's time from it.
-    fn probe_broker_clock(&mut self) -> Result<(), WorkerError> {
-        let Some((partition, task)) = self
-            .seats
-            .iter()
-            .filter_map(|(partition, seat)| seat.task.as_ref().map(|task| (*partition, task)))
-            .find(|(_, task)| task.takes_commands() && task.has_changelog() && !task.is_dirty())
-        else {
+    /// Returns the tasks whose positions may be committed by themselves.
+    fn quiet_tasks(&self) -> impl Iterator<Item = (Partition, &Task<T::Store>)> {
+        let tasks = self.seats.iter().filter_map(|(partition, seat)| Some((*partition, seat.task.as_ref()?)));
+        tasks.filter(|(_, task)| task.takes_commands() && task.has_changelog() && !task.is_dirty())
+    }
+
+    /// Returns whether a store would soon be too old to be opened again, only because nothing happens in its partition.
+    fn is_proof_due(&self) -> bool {
+        let long = self.settings.store_age_max / PROOFS_PER_AGE;
+        let is_due = |at: Option<Timestamp>| at.is_none_or(|at| self.now.since(at) >= long);
+        self.stalled_until <= self.clock.boot() && self.quiet_tasks().any(|(_, task)| is_due(task.owned_at()))
+    }
+
+    /// Writes a record that changes nothing, to learn the broker's time from it, and that the partitions are still ours.
+    fn probe(&mut self) -> Result<(), WorkerError> {
+        let positions: BTreeMap<Partition, Position> =
+            self.quiet_tasks().map(|(partition, task)| (partition, task.position())).collect();
+        let Some((partition, task)) = self.quiet_tasks().next() else {
             if self.seats.values().all(|seat| seat.task.as_ref().is_some_and(|task| !task.has_changelog())) {
                 // Nothing fires here that a wrong clock could fire early. The barrier of the first partition that has timers
                 // will show the broker's time.
@@ -136,18 +149,18 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             // A partition of which nothing was taken yet has its first position to commit: that shows the time as well.
             return self.settle();
         };
-        let transaction =
-            Transaction { emissions: vec![task.probe()], positions: BTreeMap::from([(partition, task.position())]) };
-        let (outcome, took) = self.commit("probe the broker's clock", &transaction);
+        let transaction = Transaction { emissions: vec![task.probe()], positions };
+        let (outcome, took) = self.commit("probe the broker", &transaction);
         match outcome {
             CommitOutcome::Committed(committed) => {
                 self.confirm_clock(&committed, took);
+                self.prove_owned(&transaction);
                 if let Some(task) = self.seats.get_mut(&partition).and_then(|seat| seat.task.as_mut()) {
                     task.probed(committed.changelog.get(&partition));
                 }
             }
             CommitOutcome::Aborted(aborted) => {
-                tracing::warn!(detail = aborted.detail, "probe of the broker's clock aborted");
+                tracing::warn!(detail = aborted.detail, "probe of the broker aborted");
             }
             CommitOutcome::Unknown { detail } => {
                 // The record repeats what is committed, so it does not matter whether it is there; but where is not known.
@@ -228,8 +241,11 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         let Some(task) = self.seats.get_mut(&partition).and_then(|seat| seat.task.as_mut()) else {
             return Ok(());
         };
+        if is_on(Bug::FlushMakesYoung) {
+            task.prove_owned(self.now);
+        }
         self.observer.entered("flush", FLUSH_BOUND);
-        let flushed = task.flush(self.now);
+        let flushed = task.flush();
         self.observer.left();
         match flushed {
             Ok(()) => Ok(()),

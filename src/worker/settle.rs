@@ -98,6 +98,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                     self.observer.kind_held(kind, false);
                 }
                 self.confirm_clock(&committed, took);
+                self.prove_owned(&transaction);
                 self.follow(&participants, &committed)
             }
             CommitOutcome::Aborted(aborted) => {
@@ -133,6 +134,15 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
         }
     }
 
+    /// Notes that a transaction has committed, and with it the fence of each of its partitions.
+    pub(super) fn prove_owned(&mut self, transaction: &Transaction) {
+        for partition in transaction.positions.keys() {
+            if let Some(task) = self.seats.get_mut(partition).and_then(|seat| seat.task.as_mut()) {
+                task.prove_owned(self.now);
+            }
+        }
+    }
+
     fn follow(&mut self, participants: &[Partition], committed: &Committed) -> Result<(), WorkerError> {
         let mut failed = BTreeMap::new();
         for partition in participants {
@@ -144,7 +154,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
                 let detail = "the changelog topic was deleted and created anew while its timers were here";
                 return Err(WorkerError::Contradiction { partition: *partition, detail });
             }
-            if let Err(error) = task.committed(places, self.now) {
+            if let Err(error) = task.committed(places) {
                 failed.insert(*partition, error);
             } else if let Some(from) = task.suspect() {
                 self.log.restore(*partition, from)?;

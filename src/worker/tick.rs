@@ -188,7 +188,7 @@ impl<L: Log, T: Stores, C: Clock, O: Observer> Worker<L, T, C, O> {
             let examined = task.examine(batch);
             return self.examined(partition, &examined);
         }
-        match task.restore(batch, self.now, boot) {
+        match task.restore(batch, boot) {
             Ok(Restored::NotYet) => {
                 if let Phase::Restoring(restore) = task.phase() {
                     let (done, total) = restore.progress();

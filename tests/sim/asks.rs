@@ -6,6 +6,7 @@ use bytes::Bytes;
 use punctual::timer::model::{Header, OutboxRecord};
 
 use crate::client::{ArmAsk, Ask, KindAsk, Spec, WhenAsk};
+use crate::handlers::{CHAINED_KIND, chained};
 use crate::plan::Fault;
 use crate::setting::{HORIZON_DAYS, UNKNOWN_KIND};
 use crate::sim::{EPOCH, Millis, Sim};
@@ -64,6 +65,9 @@ fn id(sim: &Sim) -> String {
 
 fn when(sim: &Sim) -> WhenAsk {
     if sim.draw("recurrence", |rng| rng.u32(0..8)) == 0 {
+        if sim.plan.has_specials && sim.draw("cron", fastrand::Rng::bool) {
+            return sim.draw("cron", |rng| WhenAsk::Cron { seconds: rng.i64(1..7), count: rng.u64(1..5) });
+        }
         return sim.draw("recurrence", |rng| WhenAsk::Every { interval: rng.i64(1_000..4_000), count: rng.u64(1..5) });
     }
     // Far enough for a clock that is wrong to show.
@@ -89,9 +93,11 @@ fn arm(sim: &Sim, id: String, when: WhenAsk) -> Ask {
         17..19 => KindAsk::Number(7),
         _ => KindAsk::Number(UNKNOWN_KIND),
     };
-    let is_special = sim.plan.has_claims && sim.draw("claims", |rng| rng.u32(0..3)) == 0;
-    let special = [KindAsk::Name("job"), KindAsk::Number(8), KindAsk::Name("flaky")];
-    let kind = if is_special { special[sim.draw("claims", |rng| rng.usize(0..special.len()))] } else { kind };
+    let is_special = sim.plan.has_specials && sim.draw("special", |rng| rng.u32(0..2)) == 0;
+    let special = ["job", "flaky", "brief", "dated", "chained"].map(KindAsk::Name);
+    let kind = if is_special { special[sim.draw("special", |rng| rng.usize(0..special.len()))] } else { kind };
+    let is_for_handler = sim.plan.has_specials && sim.draw("chained", |rng| rng.u32(0..8)) == 0;
+    let (id, kind, when) = if is_for_handler { for_handler(sim, &id) } else { (id, kind, when) };
     let has_outbox = !matches!(kind, KindAsk::Name("sms") | KindAsk::Number(2));
     let outbox = if has_outbox && sim.draw("asks", |rng| rng.u32(0..4)) == 0 { 2 } else { 0 };
     let record = |index| OutboxRecord {
@@ -113,6 +119,13 @@ fn arm(sim: &Sim, id: String, when: WhenAsk) -> Ask {
         },
         outbox: (0..outbox).map(record).collect(),
     }))
+}
+
+/// Returns the id, kind and due of a timer that the handler of another disarms or replaces.
+fn for_handler(sim: &Sim, id: &str) -> (String, KindAsk, WhenAsk) {
+    let (next, stop) = chained(id);
+    let id = sim.draw("chained", |rng| if rng.bool() { next } else { stop });
+    (id, KindAsk::Name(CHAINED_KIND.1), WhenAsk::After(sim.draw("chained", |rng| rng.i64(1..sim.plan.reach))))
 }
 
 /// Returns a command with one defect.

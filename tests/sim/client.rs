@@ -9,6 +9,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use bytes::Bytes;
+use punctual::calendar::cron::Cron;
 use punctual::calendar::interval::Interval;
 use punctual::calendar::zone::Zone;
 use punctual::log::Destination;
@@ -47,6 +48,11 @@ pub(crate) enum WhenAsk {
     /// Each interval from the arming on, so often.
     Every {
         interval: i64,
+        count: u64,
+    },
+    /// By a cron expression: at each second of a minute that is a multiple, so often.
+    Cron {
+        seconds: i64,
         count: u64,
     },
 }
@@ -116,6 +122,7 @@ impl Spec {
                     WhenAsk::At(at) => When::At(Timestamp::from_millis(at)),
                     WhenAsk::After(after) => When::AfterMillis(after),
                     WhenAsk::Every { interval, count } => every(interval, count),
+                    WhenAsk::Cron { seconds, count } => cron(seconds, count),
                 },
                 on_conflict: if arm.is_replacing { OnConflict::Replace } else { OnConflict::Keep },
                 payload: arm.payload.clone(),
@@ -139,6 +146,11 @@ impl Spec {
 fn every(interval: i64, count: u64) -> When {
     let interval = Interval::new(0, 0, interval).expect("valid");
     let rule = RuleWish::Every { interval, zone: Zone::utc(), anchor: None };
+    When::Recurring(Box::new(RecurringWish { rule, count: NonZeroU64::new(count), until: None, from: None }))
+}
+
+fn cron(seconds: i64, count: u64) -> When {
+    let rule = RuleWish::Cron(Cron::parse(&format!("*/{seconds} * * * * *"), Zone::utc()).expect("valid"));
     When::Recurring(Box::new(RecurringWish { rule, count: NonZeroU64::new(count), until: None, from: None }))
 }
 
@@ -274,6 +286,7 @@ fn shown(spec: &Spec) -> String {
                 WhenAsk::At(at) => format!("at {}", at - EPOCH),
                 WhenAsk::After(after) => format!("after {after}"),
                 WhenAsk::Every { interval, count } => format!("every {interval}, {count} times"),
+                WhenAsk::Cron { seconds, count } => format!("cron {seconds} s, {count} times"),
             };
             write!(text, "arm {} {:?} {when} replace: {}", arm.id, arm.kind, arm.is_replacing)
         }

@@ -13,6 +13,7 @@ mod broker;
 mod client;
 mod cluster;
 mod disk;
+mod handlers;
 mod invariants;
 mod log;
 mod murmur;

@@ -71,6 +71,18 @@ fn every_planted_mistake_is_found() {
     assert!(is_up_to_date, "docs/mutations.md is out of date, `make mutants` writes it:\n{page}");
 }
 
+/// One mistake as the environment says, by its name.
+#[test]
+fn one_mistake() {
+    let Some(wanted) = env::var("PUNCTUAL_BUG").ok() else { return };
+    panic::set_hook(Box::new(|_| {}));
+    let bug = Bug::ALL.into_iter().find(|bug| format!("{bug:?}") == wanted);
+    let found = bug.and_then(search);
+    drop(panic::take_hook());
+    let found = found.unwrap_or_else(|| panic!("{wanted} survived {SEEDS_MAX} seeds"));
+    println!("{wanted}: seed {}, {} steps, {:?}", found.seed, found.steps, found.violation);
+}
+
 #[test]
 fn the_list_of_mistakes_has_all_of_them() {
     let names: Vec<String> = Bug::ALL.iter().map(|bug| format!("{bug:?}")).collect();

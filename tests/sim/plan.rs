@@ -151,8 +151,8 @@ pub(crate) struct Plan {
     pub(crate) has_ending_seals: bool,
     /// Whether clients send commands twice.
     pub(crate) has_copies: bool,
-    /// Whether there are kinds that are claimed, and whose handler fails.
-    pub(crate) has_claims: bool,
+    /// Whether there are kinds that are claimed, that expire, and that have handlers, and arms by cron.
+    pub(crate) has_specials: bool,
     /// Whether ids that have ended are remembered.
     pub(crate) has_remember: bool,
 }
@@ -178,12 +178,17 @@ impl Plan {
         }
         let are_tombstones_short = is_compacted && !faults.contains(&Fault::ClockStep);
         let has_odd_clocks = faults.contains(&Fault::ClockStep) || faults.contains(&Fault::ClockSkew);
-        let has_remember = seed % 5 == 2;
+        // What handlers disarm is remembered as well, which the oracle does not know.
+        let has_specials = seed % 4 == 3;
+        let has_remember = seed % 5 == 2 && !has_specials;
         let has_silence = rng.bool() && !has_odd_clocks && !has_remember && !faults.contains(&Fault::Retention);
         let has_copies = !faults.contains(&Fault::Retention);
         if are_tombstones_short {
             // A store has to come back after a while elsewhere.
             faults.insert(Fault::Rebalance);
+            if seed.is_multiple_of(2) {
+                faults.insert(Fault::Evict);
+            }
         }
         Self {
             tombstones: if are_tombstones_short { 20_000 } else { 86_400_000 },
@@ -192,7 +197,8 @@ impl Plan {
             commands: rng.u32(60..240),
             skipped: BTreeSet::new(),
             troubles: u32::MAX,
-            pods: [1, 2, 2, 3][rng.usize(0..4)],
+            // For a tombstone to be missed somebody else has to be there, and it takes a while.
+            pods: [1, 2, 2, 3][rng.usize(0..4)].max(if are_tombstones_short { 2 } else { 1 }),
             partitions: [1, 1, 2, 3, 6][rng.usize(0..5)],
             is_static: rng.u32(0..3) != 0,
             session: [2_000, 6_000, 20_000][rng.usize(0..3)],
@@ -200,7 +206,7 @@ impl Plan {
             flush_interval: [300, 2_000, 60_000][rng.usize(0..3)],
             linger: [0, 20, 100][rng.usize(0..3)],
             fired_max: [2, 8, 100][rng.usize(0..3)],
-            pace: [20, 100, 400][rng.usize(0..3)],
+            pace: [20, 100, 400][rng.usize(0..3)].max(if are_tombstones_short { 400 } else { 0 }),
             reach: if are_tombstones_short { 20_000 } else { [200, 3_000, 20_000][rng.usize(0..3)] },
             runs: rng.u32(1..6),
             ids: rng.u32(1..5),
@@ -209,7 +215,7 @@ impl Plan {
             has_silence,
             has_ending_seals: !has_silence && !has_odd_clocks,
             has_copies,
-            has_claims: seed % 4 == 3,
+            has_specials,
             has_remember,
         }
     }

@@ -111,12 +111,15 @@ impl Pod {
         skew.high = skew.high.max(skew.now);
     }
 
-    /// Returns whether the process has not stood inside one call, or restored, for so long.
+    /// Returns whether the process has not restored for so long.
     pub(crate) fn is_quick(&self, sim: &Sim, long: Millis) -> bool {
+        !self.is_restoring() || sim.now() - self.state.borrow().level_since <= long
+    }
+
+    /// Returns whether a task of the process is not level with its changelog.
+    pub(crate) fn is_restoring(&self) -> bool {
         let state = self.state.borrow();
-        let is_restoring = state.tasks.values().any(|task| *task != TaskState::Running);
-        let since = if is_restoring { state.level_since } else { state.not_before };
-        state.incarnation == 0 || sim.now() - since <= long || (!is_restoring && !state.is_inside)
+        state.incarnation != 0 && state.tasks.values().any(|task| *task != TaskState::Running)
     }
 
     /// The process starts at an instant, if it is down.

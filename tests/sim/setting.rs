@@ -10,12 +10,12 @@ use punctual::calendar;
 use punctual::log::Destination;
 use punctual::task::rules::Rules;
 use punctual::timer::budget::Budget;
-use punctual::timer::handler::{Done, FireContext, Fired, Handler, HandlerError, Handlers};
 use punctual::timer::kind::{Kind, KindNumber, PastDue, Registry};
 use punctual::timer::limits::Limits;
-use punctual::timer::model::{Claim, Timer};
+use punctual::timer::model::Claim;
 use punctual::worker::settings::Settings;
 
+use crate::handlers::handlers;
 use crate::plan::Plan;
 use crate::sim::Millis;
 
@@ -37,6 +37,15 @@ pub(crate) struct KindRow {
     /// Whether an older release knows it.
     pub(crate) is_of_old: bool,
     pub(crate) delivery: Delivery,
+    /// How late a timer may fire.
+    pub(crate) expires_after: Option<Millis>,
+}
+
+impl KindRow {
+    /// Returns whether every world has the kind.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.delivery == Delivery::Once && self.expires_after.is_none()
+    }
 }
 
 /// How often the timers of a kind fire.
@@ -49,20 +58,29 @@ pub(crate) enum Delivery {
     },
     /// Once, by a handler that fails before.
     Flaky,
+    /// Once, by a handler that dates the timer anew before.
+    Dated,
+    /// Once, by a handler that arms and disarms others.
+    Chained,
 }
 
-pub(crate) const KINDS: [KindRow; 5] = [
+pub(crate) const KINDS: [KindRow; 8] = [
     row(1, "email", PastDue::Fire, true, true),
     row(2, "sms", PastDue::Reject, false, true),
     row(7, "call", PastDue::Skip, true, false),
     KindRow { delivery: Delivery::Claim { lease: 700, attempts_max: 3 }, ..row(8, "job", PastDue::Fire, true, false) },
     KindRow { delivery: Delivery::Flaky, ..row(9, "flaky", PastDue::Fire, true, false) },
+    KindRow { expires_after: Some(1_500), ..row(10, "brief", PastDue::Fire, true, false) },
+    KindRow { delivery: Delivery::Dated, ..row(DATED_KIND, "dated", PastDue::Fire, true, false) },
+    KindRow { delivery: Delivery::Chained, ..row(12, "chained", PastDue::Fire, true, false) },
 ];
-/// How many kinds there are where none is claimed or fails.
+/// The kind whose handler dates timers anew.
+pub(crate) const DATED_KIND: u32 = 11;
+/// How many kinds there are in every world.
 pub(crate) const PLAIN_KINDS: usize = 3;
 
 const fn row(number: u32, name: &'static str, past_due: PastDue, has_outbox: bool, is_of_old: bool) -> KindRow {
-    KindRow { number, name, past_due, has_outbox, is_of_old, delivery: Delivery::Once }
+    KindRow { number, name, past_due, has_outbox, is_of_old, delivery: Delivery::Once, expires_after: None }
 }
 
 /// The kind whose topic refuses in calm times.
@@ -84,27 +102,9 @@ pub(crate) fn remember_of(has_remember: bool, number: u32) -> Millis {
     }
 }
 
-/// Returns how often the handler of the flaky kind fails for a timer.
-pub(crate) fn failures_of(generation: u64) -> u32 {
-    u32::from(generation.is_multiple_of(2))
-}
-
-/// The handler of the flaky kind.
-struct Flaky;
-
-impl Handler for Flaky {
-    fn fire(&self, ctx: &FireContext, timer: &Timer) -> Result<Fired, HandlerError> {
-        if ctx.attempt > failures_of(timer.generation.0) {
-            return Ok(Fired::Done(Done::publish(timer)));
-        }
-        if timer.generation.0.is_multiple_of(4) { Ok(Fired::Retry) } else { Err("not yet".into()) }
-    }
-}
-
-fn handlers() -> Handlers {
-    let mut handlers = Handlers::new();
-    handlers.register(9, Flaky).expect("once");
-    handlers
+/// Returns how late a timer of a kind may fire.
+pub(crate) fn expires_after(number: u32) -> Option<Millis> {
+    KINDS.iter().find(|kind| kind.number == number).and_then(|kind| kind.expires_after)
 }
 
 pub(crate) fn kind_number(number: u32) -> KindNumber {
@@ -140,7 +140,7 @@ pub(crate) fn topics(plan: &Plan) -> BTreeMap<Destination, u32> {
 
 /// Returns what a worker is told.
 pub(crate) fn worker_settings(plan: &Plan, instance: &str, is_old: bool) -> Settings {
-    let kinds = kinds_of(is_old).filter(|kind| plan.has_claims || kind.delivery == Delivery::Once).map(|kind| Kind {
+    let kinds = kinds_of(is_old).filter(|kind| plan.has_specials || kind.is_plain()).map(|kind| Kind {
         number: kind_number(kind.number),
         name: kind.name.to_owned(),
         past_due: kind.past_due,
@@ -149,9 +149,9 @@ pub(crate) fn worker_settings(plan: &Plan, instance: &str, is_old: bool) -> Sett
             Delivery::Claim { lease, attempts_max } => {
                 Some(Claim { lease: Duration::from_millis(lease.unsigned_abs()), attempts_max: Some(attempts_max) })
             }
-            Delivery::Once | Delivery::Flaky => None,
+            Delivery::Once | Delivery::Flaky | Delivery::Dated | Delivery::Chained => None,
         },
-        expires_after: None,
+        expires_after: kind.expires_after.map(|millis| Duration::from_millis(millis.unsigned_abs())),
         remember: Duration::from_millis(remember_of(plan.has_remember, kind.number).unsigned_abs()),
     });
     let millis = |millis: Millis| Duration::from_millis(millis.unsigned_abs());

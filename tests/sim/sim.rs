@@ -176,7 +176,9 @@ impl Sim {
             panic::resume_unwind(Box::new(Crash));
         }
         if self.strikes(Fault::Freeze, "freeze", self.plan.calls_between) {
-            let most = (self.plan.session * 2).max(self.plan.transaction_timeout + 2_000).min(self.plan.tombstones / 4);
+            let most = (self.plan.session * 2).max(self.plan.transaction_timeout + 2_000);
+            // A restore is taken to last no longer than a part of what a tombstone stays; who is level may sleep over it.
+            let most = if self.pods[pod].is_restoring() { most.min(self.plan.tombstones / 4) } else { most };
             let long = self.draw("freeze", |rng| if rng.bool() { rng.i64(1..most) } else { rng.i64(1..200) });
             self.stand_still(pod, long, call);
         }

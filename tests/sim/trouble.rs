@@ -100,6 +100,7 @@ pub(crate) fn act(sim: &Rc<Sim>) {
 pub(crate) fn calm(sim: &Rc<Sim>) {
     sim.note(|| "THE TROUBLE ENDS".to_owned());
     sim.calm();
+    sim.oracle.borrow_mut().calm(sim.now());
     let undo = std::mem::take(&mut sim.trouble.borrow_mut().undo);
     for (_, undo) in undo {
         end(sim, &undo);
@@ -114,6 +115,7 @@ pub(crate) fn calm(sim: &Rc<Sim>) {
             pod.kill(sim);
             pod.state.borrow().disk.borrow_mut().lose();
         }
+        pod.state.borrow().reader.borrow_mut().deaf_until = 0;
         if is_old {
             pod.kill(sim);
             pod.state.borrow_mut().is_old = false;
@@ -282,8 +284,17 @@ fn kill(sim: &Rc<Sim>, number: usize) {
 fn evict(sim: &Rc<Sim>, number: usize) {
     let reader = Rc::clone(&sim.pods[number].state.borrow().reader);
     let Some(member) = reader.borrow().member else { return };
+    if sim.plan.tombstones < HOUR && reader.borrow().deaf_until > sim.now() {
+        // It does not know of the last time yet.
+        return;
+    }
     // It goes on as if nothing had happened until a heartbeat is answered.
-    reader.borrow_mut().deaf_until = sim.now() + sim.draw("evict", |rng| rng.i64(0..4_000));
+    let mut deaf = sim.draw("evict", |rng| rng.i64(0..4_000));
+    // Now and then it is cut off for so long that its stores grow old, unless it restores one.
+    if sim.plan.tombstones < HOUR && !sim.pods[number].is_restoring() && sim.draw("cut off", |rng| rng.u32(0..4)) == 0 {
+        deaf = sim.draw("cut off", |rng| rng.i64(sim.plan.tombstones / 2..sim.plan.tombstones * 2));
+    }
+    reader.borrow_mut().deaf_until = sim.now() + deaf;
     sim.broker.borrow_mut().group.evict(member, sim.now());
 }
 
@@ -297,7 +308,7 @@ fn outage(sim: &Rc<Sim>) {
 }
 
 fn topic(sim: &Sim) -> Destination {
-    let kinds = if sim.plan.has_claims { KINDS.len() } else { PLAIN_KINDS };
+    let kinds = if sim.plan.has_specials { KINDS.len() } else { PLAIN_KINDS };
     let kind = KINDS[sim.draw("topic error", |rng| rng.usize(0..kinds))];
     let number = kind_number(kind.number);
     // With retention the oracle needs the answers to know what was read.

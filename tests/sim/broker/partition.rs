@@ -156,10 +156,19 @@ impl PartitionLog {
 
     /// Returns the last committed record of a key below an offset, whether or not compaction has removed it.
     pub(crate) fn committed_below(&self, key: &Bytes, below: i64) -> Option<&Data> {
+        self.last_committed(key, below).and_then(|entry| entry.data.as_ref())
+    }
+
+    /// Returns whether compaction has removed that record, since a later one stands at the offset or behind.
+    pub(crate) fn is_compacted_below(&self, key: &Bytes, below: i64) -> bool {
+        self.last_committed(key, below).is_some_and(|entry| entry.is_gone)
+    }
+
+    fn last_committed(&self, key: &Bytes, below: i64) -> Option<&Entry> {
         let offsets = self.by_key.get(key)?;
         let entries = offsets.iter().rev().filter(|offset| **offset < below).map(|offset| &self.entries[offset]);
         let mut committed = entries.filter(|entry| matches!(entry.fate, Fate::Visible | Fate::Decided));
-        committed.next().and_then(|entry| entry.data.as_ref())
+        committed.next()
     }
 
     /// Returns the keys that records were ever appended with.

@@ -94,7 +94,7 @@ pub(crate) fn outcome(verdict: &Verdict, spec: &Spec) -> &'static str {
         Verdict::NotFound { .. } => "not_found",
         Verdict::AlreadyEnded { end: Some((End::Fired, _)) } => "already_fired",
         Verdict::AlreadyEnded { end: Some((End::Expired, _)) } => "already_expired",
-        Verdict::AlreadyEnded { end: Some((End::Disarmed | End::Swept | End::Replaced, _)) | None } => {
+        Verdict::AlreadyEnded { end: Some((End::Disarmed | End::Swept | End::Replaced | End::Dated, _)) | None } => {
             "already_disarmed"
         }
         Verdict::TooLate { .. } => "too_late",

@@ -3,21 +3,21 @@
 
 use punctual::position::Partition;
 use punctual::timer::model::Timer;
-use punctual::wire::dead_letter;
 use punctual::wire::fired as names;
 
 use crate::broker::partition::Data;
+use crate::handlers::failures_of;
 use crate::invariants::recurring;
 use crate::murmur::java_partition;
 use crate::oracle::parts::text;
 use crate::oracle::{Armed, End, Home, Oracle, TimerName};
-use crate::setting::{Delivery, delivery_of, failures_of};
+use crate::setting::{Delivery, delivery_of};
 use crate::sim::{EPOCH, Sim, Violation};
 
 /// Returns the number that the next fired record of a timer carries.
 pub(crate) fn next_attempt(armed: &Armed) -> u32 {
     match delivery(armed) {
-        Delivery::Once => 1,
+        Delivery::Once | Delivery::Dated | Delivery::Chained => 1,
         Delivery::Claim { .. } => armed.attempts + 1,
         Delivery::Flaky => failures_of(armed.generation) + 1,
     }
@@ -27,7 +27,9 @@ pub(crate) fn next_attempt(armed: &Armed) -> u32 {
 fn delivery(armed: &Armed) -> Delivery {
     match delivery_of(armed.kind) {
         Delivery::Claim { .. } if recurring::recurs(armed) => Delivery::Once,
-        other @ (Delivery::Once | Delivery::Claim { .. } | Delivery::Flaky) => other,
+        other @ (Delivery::Once | Delivery::Claim { .. } | Delivery::Flaky | Delivery::Dated | Delivery::Chained) => {
+            other
+        }
     }
 }
 
@@ -35,7 +37,7 @@ fn delivery(armed: &Armed) -> Delivery {
 pub(crate) fn delivered(home: &mut Home, name: &TimerName, at: i64) -> Result<(), Violation> {
     let Some(armed) = home.timers.get(name) else { return Ok(()) };
     match delivery(armed) {
-        Delivery::Once | Delivery::Flaky => {
+        Delivery::Once | Delivery::Flaky | Delivery::Dated | Delivery::Chained => {
             recurring::fired(home, name, at);
             Ok(())
         }
@@ -80,16 +82,13 @@ pub(crate) fn expired(oracle: &mut Oracle, sim: &Sim, letter: &Data) -> Result<(
     Ok((partition, name))
 }
 
-/// Returns whether a dead letter is that of a timer.
-pub(crate) fn is_expiry(letter: &Data) -> bool {
-    text(&letter.headers, dead_letter::REASON) == Some(dead_letter::ATTEMPTS_EXHAUSTED)
-}
-
 /// Returns whether wake, attempts and lease of a stored timer are those of the promise.
 pub(crate) fn is_held(armed: &Armed, timer: &Timer) -> bool {
     let wake = timer.wake.as_millis();
     match delivery(armed) {
-        Delivery::Once => wake == armed.due && timer.attempt == 0 && timer.claim.is_none(),
+        Delivery::Once | Delivery::Dated | Delivery::Chained => {
+            wake == armed.due && timer.attempt == 0 && timer.claim.is_none()
+        }
         // A row of a release that did not know the kind has no lease before its first delivery.
         Delivery::Claim { .. } => {
             wake == armed.wake && timer.attempt == armed.attempts && (timer.claim.is_some() || timer.attempt == 0)

@@ -95,6 +95,13 @@ fn memory_of(state: &Remembered) -> Memory {
     Memory { end, ended: (ended, ended), lasts: until - ended }
 }
 
+/// Returns whether a transaction remembers that this version of a timer has ended.
+pub(crate) fn has_ended(changes: &Changes, name: &TimerName, generation: u64) -> bool {
+    let value = changes.values.get(&StateKey::Remembered(timer_key(name))).and_then(Option::as_ref);
+    let state = value.and_then(|value| decode_remembered(value).ok());
+    state.is_some_and(|state| memory_of(&state).end.is_some_and(|(_, ended)| ended == generation))
+}
+
 fn stored(sim: &Sim, partition: Partition, name: &TimerName) -> Result<Option<Remembered>, Violation> {
     let broker = sim.broker.borrow();
     let key = StateKey::Remembered(timer_key(name)).encode();

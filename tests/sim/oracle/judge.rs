@@ -196,7 +196,7 @@ fn arm_verdict(home: &Home, spec: &Spec, arm: &ArmAsk, when: &When, clock: &Cloc
         return rejected("reserved_header");
     }
     let is_claimed = kind.is_some_and(|kind| matches!(kind.delivery, Delivery::Claim { .. }));
-    if is_claimed && matches!(arm.when, WhenAsk::Every { .. }) {
+    if is_claimed && matches!(arm.when, WhenAsk::Every { .. } | WhenAsk::Cron { .. }) {
         return rejected("invalid_schedule");
     }
     let past_due = kind.filter(|_| due <= armed).map_or(PastDue::Fire, |kind| kind.past_due);
@@ -226,8 +226,11 @@ pub(crate) fn resolve(ask: WhenAsk, recorded: i64, now: i64) -> Result<i64, &'st
         WhenAsk::At(at) if at < SECONDS_BELOW => Err("due_in_seconds"),
         WhenAsk::At(at) => Ok(at),
         WhenAsk::After(after) if after <= 0 => Err("invalid_duration"),
-        WhenAsk::After(_) | WhenAsk::Every { .. } if recorded - now > SKEW_MAX => Err("timestamp_ahead"),
+        WhenAsk::After(_) | WhenAsk::Every { .. } | WhenAsk::Cron { .. } if recorded - now > SKEW_MAX => {
+            Err("timestamp_ahead")
+        }
         WhenAsk::Every { interval, .. } => Ok(recorded + interval),
+        WhenAsk::Cron { seconds, .. } => Ok((recorded / (seconds * 1_000) + 1) * seconds * 1_000),
         WhenAsk::After(after) => Ok(recorded + after),
     }
 }

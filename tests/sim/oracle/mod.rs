@@ -10,6 +10,7 @@
 //! which they stand on the partition. Never calls the core: it judges commands by its own reading of the documents.
 //! Keeps: it looks at each transaction when it is decided, so that the first wrong one is the one that is named.
 
+pub(crate) mod happening;
 pub(crate) mod judge;
 pub(crate) mod parts;
 pub(crate) mod remembered;
@@ -20,10 +21,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use punctual::log::Destination;
 use punctual::position::Partition;
+use punctual::wire::fired as names;
+use punctual::wire::key::StateKey;
 
+use crate::broker::partition::Data;
 use crate::broker::transactions::Decision;
 use crate::client::ArmAsk;
 use crate::sim::{Millis, Sim, Violation};
+
+/// Longest hold of a topic that refused, with what it takes to try it again.
+const HOLD_MAX: Millis = 6_000;
 
 /// `tenant`, `run`.
 pub(crate) type RunName = (String, String);
@@ -78,6 +85,8 @@ pub(crate) enum End {
     Replaced,
     Swept,
     Expired,
+    /// By its handler.
+    Dated,
 }
 
 /// One partition, as it is promised.
@@ -195,6 +204,13 @@ impl Oracle {
         self.processes.insert(incarnation, Process { pod, is_old });
     }
 
+    /// The trouble ends: whoever holds answers back sends them soon.
+    pub(crate) fn calm(&mut self, now: Millis) {
+        if self.answers_missing_until >= 0 {
+            self.answers_missing_until = self.answers_missing_until.min(now + HOLD_MAX);
+        }
+    }
+
     /// A process was given partitions: what stands on them now is applied before it fires.
     pub(crate) fn assigned(&mut self, sim: &Sim, incarnation: u64, partitions: &[Partition]) {
         for partition in partitions {
@@ -230,8 +246,27 @@ impl Oracle {
 fn shown(decision: &Decision) -> String {
     let records = decision.records.iter().map(|((topic, partition), offset, data)| {
         let value = data.value.as_ref().map_or("null".to_owned(), |value: &Bytes| format!("{} bytes", value.len()));
-        format!("{topic} [{partition}] {offset}: {value}")
+        format!("{topic} [{partition}] {offset}{}: {value}", of(*topic, data))
     });
     let records: Vec<String> = records.collect();
     format!("{}; positions {:?}", records.join(", "), decision.positions)
+}
+
+/// Returns whose a record is, as far as it says so.
+fn of(topic: Destination, data: &Data) -> String {
+    match topic {
+        Destination::Changelog => match StateKey::decode(data.key.as_deref().unwrap_or_default()) {
+            Ok(StateKey::Timer(key)) => format!(" {key}"),
+            Ok(StateKey::Run(run)) => format!(" {run}"),
+            Ok(StateKey::Remembered(key)) => format!(" remembered {key}"),
+            Ok(StateKey::Meta) => " meta".to_owned(),
+            Ok(StateKey::Barrier) => " barrier".to_owned(),
+            Err(_) => String::new(),
+        },
+        Destination::Fired(_) => {
+            let id = parts::text(&data.headers, names::CE_ID).unwrap_or_default();
+            format!(" {id} attempt {}", parts::text(&data.headers, names::ATTEMPT).unwrap_or_default())
+        }
+        Destination::Arm | Destination::Results | Destination::DeadLetter | Destination::Outbox(_) => String::new(),
+    }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use punctual::log::Destination;
 use punctual::position::Partition;
 
+use super::happening::{self, Happening};
 use super::judge::{self, Verdict, When};
 use super::parts::{Changes, FORWARDED, Parts, number_of, origin_of, take_apart, text};
 use super::remembered::{Memory, longest};
@@ -16,7 +17,7 @@ use crate::broker::partition::{Data, Fate};
 use crate::broker::transactions::Decision;
 use crate::client::{Ask, Spec, WhenAsk};
 use crate::invariants::{
-    answers, changelog_folds, claims, exactly_once, fences, forwards, gate, never_early, positions, recurring,
+    answers, changelog_folds, exactly_once, expiry, fences, forwards, gate, handlers, never_early, positions,
     rejections, remembered as ids, zombies,
 };
 use crate::murmur::java_partition;
@@ -82,27 +83,60 @@ pub(super) fn settle(oracle: &mut Oracle, sim: &Sim, decision: &Decision) -> Res
         }
         oracle.homes.entry(partition).or_default().position = after;
     }
-    for fired in recurring::in_order(sim, std::mem::take(&mut parts.fired), &parts.changes) {
-        let timer = exactly_once::check(oracle, sim, &fired, &mut parts.outbox)?;
-        never_early::check(sim, &timer.armed, &fired, &writer)?;
-        gate::check(oracle, sim, timer.home, decision.owner)?;
-        crate::invariants::fairness::note(oracle, sim, &timer.armed);
-        expected.touched.insert((timer.home, timer.name));
-        oracle.counts.fired += 1;
+    for happening in happenings(sim, &mut parts) {
+        let outbox = &mut parts.outbox;
+        take_happening(oracle, sim, happening, &mut Within { writer, owner: decision.owner, outbox }, &mut expected)?;
     }
     exactly_once::check_outbox(&parts.outbox)?;
-    let (expiries, letters) = std::mem::take(&mut parts.letters).into_iter().partition(claims::is_expiry);
-    parts.letters = letters;
-    let expiries: Vec<Data> = expiries;
-    for letter in expiries {
-        expected.touched.insert(claims::expired(oracle, sim, &letter)?);
-    }
     answers::check(oracle, sim, &parts.answers, expected.answers)?;
     rejections::check(oracle, &parts.letters, expected.letters)?;
     forwards::check(oracle, &parts.forwards, expected.forwards)?;
     changelog_folds::check(oracle, sim, &parts.changes, &expected.touched)?;
     ids::check(oracle, sim, &parts.changes, &expected.touched, &writer)?;
     changelog_folds::check_runs(oracle, sim, &parts.changes, expected.runs, &writer)
+}
+
+/// Takes what time did out of a transaction, in order.
+fn happenings(sim: &Sim, parts: &mut Parts) -> Vec<Happening> {
+    let mut all: Vec<Happening> = std::mem::take(&mut parts.fired).into_iter().map(Happening::Fired).collect();
+    let is_dating = |(_, data): &mut (Destination, Data)| happening::is_dating(data);
+    all.extend(parts.outbox.extract_if(.., is_dating).map(|(_, data)| Happening::Dated(data)));
+    all.extend(parts.letters.extract_if(.., |letter| expiry::is_expiry(letter)).map(Happening::Expired));
+    happening::in_order(sim, all, &parts.changes)
+}
+
+/// The transaction that a happening is in.
+struct Within<'a> {
+    writer: Writer,
+    owner: u64,
+    /// Its outbox records that no fire has claimed yet.
+    outbox: &'a mut Vec<(Destination, Data)>,
+}
+
+fn take_happening(
+    oracle: &mut Oracle,
+    sim: &Sim,
+    happening: Happening,
+    within: &mut Within<'_>,
+    expected: &mut Expected,
+) -> Result<(), Violation> {
+    let (home, name) = match happening {
+        Happening::Fired(fired) => {
+            let timer = exactly_once::check(oracle, sim, &fired, within.outbox)?;
+            never_early::check(sim, &timer.armed, &fired, &within.writer)?;
+            expiry::check(&timer.armed, &fired.data)?;
+            crate::invariants::fairness::note(oracle, sim, &timer.armed);
+            oracle.counts.fired += 1;
+            let others = handlers::fired(oracle, &timer, &fired)?;
+            expected.touched.extend(others.into_iter().map(|name| (timer.home, name)));
+            (timer.home, timer.name)
+        }
+        Happening::Expired(letter) => expiry::expired(oracle, sim, &letter, &within.writer)?,
+        Happening::Dated(data) => handlers::dated(oracle, sim, &data, &within.writer)?,
+    };
+    gate::check(oracle, sim, home, within.owner)?;
+    expected.touched.insert((home, name));
+    Ok(())
 }
 
 /// Returns where a transaction began to forward: where the last one ended, or earlier, if the group has lost that.
@@ -231,7 +265,7 @@ fn take_stray(at: &Place<'_>, home: Partition, given: Given, expected: &mut Expe
     let is_forwarded = at.parts.forwards.iter().any(|(number, _, _)| *number == spec.number);
     let now = if is_forwarded { when.high } else { when.low };
     let resolved = match &spec.ask {
-        Ask::Arm(arm) if matches!(arm.when, WhenAsk::After(_) | WhenAsk::Every { .. }) => {
+        Ask::Arm(arm) if matches!(arm.when, WhenAsk::After(_) | WhenAsk::Every { .. } | WhenAsk::Cron { .. }) => {
             judge::resolve(arm.when, when.recorded, now)
         }
         Ask::Arm(_) | Ask::Disarm { .. } | Ask::DisarmRun | Ask::SealRun { .. } | Ask::Garbage(_) => Ok(0),
@@ -289,12 +323,14 @@ fn choose(home: &Home, spec: &Spec, when: &When, at: &Place<'_>, expected: &[Exp
     candidates.remove(found)
 }
 
-/// Returns whether the transaction shows the timer that the command would have armed.
+/// Returns whether the transaction shows the timer that the command would have armed, or that it has ended already.
 fn is_armed(home: &Home, spec: &Spec, at: &Place<'_>) -> bool {
     let Ask::Arm(arm) = &spec.ask else { return false };
     let generation = home.next_generation;
     let name = (judge::run_of(spec), arm.id.clone());
-    let in_changelog = |changes: &Changes| changelog_folds::writes(changes, &name, generation, arm);
+    let in_changelog = |changes: &Changes| {
+        changelog_folds::writes(changes, &name, generation, arm) || ids::has_ended(changes, &name, generation)
+    };
     at.parts.changes.get(&at.partition).is_some_and(in_changelog)
         || at
             .parts
