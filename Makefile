@@ -56,7 +56,7 @@ check-helm: setup ## Checks the chart: lint, templates, and their objects agains
 .PHONY: test-all
 test-all: setup
 	scripts/kafka-libs >/dev/null
-	PUNCTUAL_SECONDS=$${PUNCTUAL_SECONDS:-60} RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} \
+	PUNCTUAL_SECONDS=$${PUNCTUAL_SECONDS:-300} RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} \
 	  $(cargo) test --locked --no-fail-fast
 
 # The feature builds this package anew, and nothing that it depends on.

@@ -37,6 +37,10 @@ const HEADER_NAMES: &[&str] = &[
 /// Inputs that failed once.
 const KEPT: &[(&[u8], &str)] = &[
     (b"{\"run\":\"r\",\"arm\":{\"timer_id\":\"t\",\"kind\":1,\"at\":\"1970-01-01\\u0001T00\"}}", "application/json"),
+    (
+        b"{\"run\":\"r\",\"arm\":{\"timer_id\":\"t\",\"kind\":1,\"calendar\":{\"rule\":\"x\",\"parameters\":{\"n\":90901251609610000000}}}}",
+        "application/json",
+    ),
     (b"{\"run\":\"r\",\"arm\":{\"timer_id\":\"t\",\"kind\":\"\\n\",\"after\":\"PT\\u0000\"}}", "application/json"),
 ];
 

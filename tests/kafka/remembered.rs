@@ -68,7 +68,7 @@ fn remembered_ids_outlive_the_process_and_its_disk() {
 // D21: at the end the id is free, in the changelog too.
 #[test]
 fn an_id_is_free_again_when_it_is_forgotten() {
-    let mut scene = scene("forgotten", "3s");
+    let mut scene = scene("free-again", "3s");
     let process = scene.serve("a");
     let gauge = || process.metric("punctual_remembered_ids");
     scene.arm("r", "t", after(Duration::from_millis(500)));

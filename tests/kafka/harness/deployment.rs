@@ -3,10 +3,11 @@
 //! Owns what tells one scenario from another on a shared broker: a prefix of topics and a group. Topics are made by the
 //! service's own `topics create`, as an operator would.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use rdkafka::ClientConfig;
 use serde_json::{Value, json};
@@ -20,6 +21,13 @@ use super::{chaos, directory, free_port};
 
 /// Partitions of every topic.
 pub(crate) const PARTITIONS: i32 = 4;
+
+/// Takes a name for one deployment for good: on brokers of their own, too, two of one name would share their state directories.
+fn take_name(name: &str) {
+    static TAKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let is_new = TAKEN.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+    assert!(is_new, "two scenarios call their deployment `{name}`; give one of them another name");
+}
 
 /// A deployment, with the kinds `email` and `payment`; the latter has an outbox.
 pub(crate) struct Deployment {
@@ -52,6 +60,7 @@ impl Deployment {
     /// The same on any cluster, whose clients are made from this configuration.
     pub(crate) fn on(client: ClientConfig, name: &str, change: impl FnOnce(&mut Value)) -> Self {
         let name = &chaos::name(name);
+        take_name(name);
         let is_external = chaos::external_cluster().is_some();
         let mut settings = json!({
             "kafka": {
