@@ -17,8 +17,10 @@ use crate::trace::{LINES_SHOWN, Trace};
 use crate::world::{Report, run};
 
 /// Seeds that once found something; they are run first, for ever.
-const REGRESSIONS: &[u64] =
-    &[49, 267, 735, 2_500, 3_442, 10_088, 12_832, 5_635, 5_009_650, 9_004_699, 9_009_903, 9_010_455, 9_500_317, 972];
+const REGRESSIONS: &[u64] = &[
+    49, 267, 735, 2_500, 3_442, 10_088, 12_832, 5_635, 5_009_650, 9_004_699, 9_009_903, 9_010_455, 9_500_317, 972,
+    8_762,
+];
 /// The first seed of many, and for how long they are run.
 const BASE: u64 = 1;
 const SECONDS: u64 = 60;

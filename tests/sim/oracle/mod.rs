@@ -10,6 +10,7 @@
 //! which they stand on the partition. Never calls the core: it judges commands by its own reading of the documents.
 //! Keeps: it looks at each transaction when it is decided, so that the first wrong one is the one that is named.
 
+pub(crate) mod guess;
 pub(crate) mod happening;
 pub(crate) mod judge;
 pub(crate) mod parts;
@@ -168,6 +169,7 @@ impl Counts {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Oracle {
     pub(crate) homes: BTreeMap<Partition, Home>,
     pub(crate) processes: BTreeMap<u64, Process>,
@@ -178,6 +180,8 @@ pub(crate) struct Oracle {
     pub(crate) counts: Counts,
     /// Longest lateness since the trouble ended.
     pub(crate) lateness_max: Millis,
+    /// Those of the transaction that is looked at.
+    pub(crate) guesses: guess::Guesses,
     incarnations: u64,
 }
 
@@ -191,6 +195,7 @@ impl Oracle {
             answers_missing_until: -1,
             counts: Counts::default(),
             lateness_max: 0,
+            guesses: guess::Guesses::default(),
             incarnations: 0,
         }
     }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use punctual::log::Destination;
 use punctual::position::Partition;
 
+use super::guess::Guesses;
 use super::happening::{self, Happening};
 use super::judge::{self, Verdict, When};
 use super::parts::{Changes, FORWARDED, Parts, number_of, origin_of, take_apart, text};
@@ -63,6 +64,31 @@ pub(crate) struct Writer {
 }
 
 pub(super) fn settle(oracle: &mut Oracle, sim: &Sim, decision: &Decision) -> Result<(), Violation> {
+    oracle.guesses = Guesses::default();
+    let before = may_guess(oracle, decision).then(|| oracle.clone());
+    let first = read(oracle, sim, decision);
+    let Some(before) = before.filter(|_| first.is_err()) else { return first };
+    for (guess, reading) in oracle.guesses.others() {
+        let mut other = Oracle { guesses: Guesses::otherwise(guess, reading), ..before.clone() };
+        if read(&mut other, sim, decision).is_ok() {
+            *oracle = other;
+            return Ok(());
+        }
+    }
+    first
+}
+
+/// Returns whether there may be a command whose outcome depends on the clock of the process, and another one that hides it.
+fn may_guess(oracle: &Oracle, decision: &Decision) -> bool {
+    decision.positions.iter().any(|(partition, after)| {
+        oracle.homes.get(partition).is_some_and(|home| {
+            let is_unclear = !home.remembered.is_empty() || home.runs.values().any(|run| run.sealed_until.is_some());
+            is_unclear && after.0 > home.position + 1
+        })
+    })
+}
+
+fn read(oracle: &mut Oracle, sim: &Sim, decision: &Decision) -> Result<(), Violation> {
     let mut parts = take_apart(decision)?;
     answers::check_routes(sim, decision)?;
     let process = oracle.processes[&decision.owner];
@@ -197,7 +223,7 @@ fn take_command(oracle: &mut Oracle, sim: &Sim, at: &Place<'_>, expected: &mut E
         }
         *came = offset + 1;
     }
-    let verdict = choose(model, &spec, &when, at, &expected.answers);
+    let verdict = choose(model, &spec, &when, at, (&expected.answers, &mut oracle.guesses));
     let touched_before: BTreeSet<TimerName> = timers_of(model, &spec);
     let notes = judge::verdicts(model, &spec, &when).into_iter().filter_map(|verdict| verdict.is_noted());
     let notes: BTreeSet<bool> = notes.collect();
@@ -289,7 +315,13 @@ fn timers_of(home: &Home, spec: &Spec) -> BTreeSet<TimerName> {
 }
 
 /// Returns what came of a command: the only thing that may, or among several the one that was done.
-fn choose(home: &Home, spec: &Spec, when: &When, at: &Place<'_>, expected: &[ExpectedAnswer]) -> Verdict {
+fn choose(
+    home: &Home,
+    spec: &Spec,
+    when: &When,
+    at: &Place<'_>,
+    (expected, guesses): (&[ExpectedAnswer], &mut Guesses),
+) -> Verdict {
     let mut candidates = judge::verdicts(home, spec, when);
     if candidates.len() == 1 {
         return candidates.remove(0);
@@ -320,7 +352,9 @@ fn choose(home: &Home, spec: &Spec, when: &When, at: &Place<'_>, expected: &[Exp
         },
     };
     let found = candidates.iter().position(is_done).unwrap_or(0);
-    candidates.remove(found)
+    candidates.swap(0, found);
+    let reading = if answered.is_none() { guesses.take(candidates.len()) } else { 0 };
+    candidates.swap_remove(reading)
 }
 
 /// Returns whether the transaction shows the timer that the command would have armed, or that it has ended already.
