@@ -16,10 +16,12 @@ pub(crate) fn check(oracle: &Oracle, sim: &Sim, partition: Partition, owner: u64
     let position = oracle.homes[&partition].position;
     let broker = sim.broker.borrow();
     let log = broker.log((Destination::Arm, partition));
-    if *gate <= position {
+    // What retention has removed cannot be waited for.
+    let next = position.max(log.start);
+    if *gate <= next {
         return Ok(());
     }
-    let mut unread = log.entries.range(position.max(log.start)..*gate);
+    let mut unread = log.entries.range(next..*gate);
     let unread = unread.find(|(_, entry)| entry.data.is_some() && entry.fate != Fate::Aborted);
     match unread {
         None => Ok(()),
