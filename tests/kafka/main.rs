@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails where it stands")]
 
+mod claims;
 mod clocks;
 mod clusters;
 mod crashes;
@@ -21,6 +22,7 @@ mod network;
 mod outages;
 mod records;
 mod recreated;
+mod recurring;
 mod remembered;
 mod rights;
 mod secured;
