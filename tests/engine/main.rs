@@ -9,6 +9,7 @@ mod embedded;
 mod handlers;
 mod model;
 mod outbox;
+mod outbox_delivery;
 mod rig;
 mod runs;
 mod ticks;
