@@ -5,6 +5,8 @@
 
 #[path = "tidy/failures.rs"]
 mod failures;
+#[path = "tidy/pages.rs"]
+mod pages;
 #[path = "tidy/planted.rs"]
 mod planted;
 #[path = "tidy/source.rs"]

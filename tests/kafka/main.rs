@@ -20,6 +20,7 @@ mod members;
 mod mistakes;
 mod network;
 mod outages;
+mod recipes;
 mod records;
 mod recreated;
 mod recurring;
