@@ -18,7 +18,7 @@ use punctual::timer::command::{Action, Arm, Command, OnConflict, When};
 use punctual::timer::fire::{FireRules, Looks, fire_due};
 use punctual::timer::handler::Attempt;
 use punctual::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
-use punctual::timer::kind::{Kind, KindNumber, KindRef, PastDue, Registry};
+use punctual::timer::kind::{Kind, KindNumber, KindRef, Registry};
 use punctual::timer::limits::Limits;
 use punctual::timer::model::Generation;
 
@@ -30,15 +30,7 @@ fn kind() -> KindNumber {
 }
 
 fn registry() -> Registry {
-    let email = Kind {
-        number: kind(),
-        name: "email".to_owned(),
-        past_due: PastDue::Fire,
-        outbox: false,
-        claim: None,
-        expires_after: None,
-        remember: Duration::ZERO,
-    };
+    let email = Kind::new(kind(), "email");
     Registry::new([email]).expect("one kind is a registry")
 }
 

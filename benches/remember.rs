@@ -19,7 +19,7 @@ use punctual::timer::command::{Action, Arm, Command, OnConflict, When};
 use punctual::timer::fire::{FireRules, Looks, fire_due};
 use punctual::timer::handler::Attempt;
 use punctual::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
-use punctual::timer::kind::{Kind, KindNumber, KindRef, PastDue, Registry};
+use punctual::timer::kind::{Kind, KindNumber, KindRef, Registry};
 use punctual::timer::limits::Limits;
 use punctual::timer::model::Generation;
 
@@ -86,15 +86,7 @@ fn show(line: &str) {
 
 impl Variant {
     fn new(store: RocksStore, remember: Duration) -> Self {
-        let kind = Kind {
-            number: kind(),
-            name: "email".to_owned(),
-            past_due: PastDue::Fire,
-            outbox: false,
-            claim: None,
-            expires_after: None,
-            remember,
-        };
+        let kind = Kind { remember, ..Kind::new(kind(), "email") };
         Self {
             overlay: Overlay::new(store).expect("a new store can be read"),
             registry: Registry::new([kind]).expect("one kind is a registry"),

@@ -11,12 +11,12 @@ use super::error::{ConfigError, Origin};
 use super::layers::{KINDS, Layers};
 use super::read::Written;
 use super::yaml::{Node, Placed};
-use crate::timer::kind::{Kind, KindNumber, PastDue, Registry, RegistryError};
+use crate::timer::kind::{ContentMode, Kind, KindNumber, PastDue, Registry, RegistryError};
 use crate::timer::model::Claim;
 
 /// What stands for the name of the kind in `topics.fired` and `topics.outbox`.
 const PLACEHOLDER: &str = "{kind}";
-const FIELDS: [&str; 11] = [
+const FIELDS: [&str; 12] = [
     "number",
     "name",
     "past_due",
@@ -28,6 +28,7 @@ const FIELDS: [&str; 11] = [
     "max_attempts",
     "expires_after",
     "remember",
+    "content_mode",
 ];
 /// How long a delivery by claim holds a timer where `lease` does not say.
 const LEASE: Duration = Duration::from_mins(1);
@@ -118,8 +119,12 @@ fn read_entry(index: usize, item: &Placed, list: &Origin) -> Result<KindSetting,
     let expires_after = entry.optional("expires_after").map(|text| text.duration(EXPIRIES)).transpose()?;
     let remember = entry.optional("remember").map(|text| text.duration(REMEMBERED_FOR)).transpose()?;
     let (claim, remember) = (read_claim(&entry)?, remember.unwrap_or(REMEMBER));
+    let content_mode = match entry.optional("content_mode") {
+        Some(text) => text.choice(&[("binary", ContentMode::Binary), ("structured", ContentMode::Structured)])?,
+        None => ContentMode::default(),
+    };
     Ok(KindSetting {
-        kind: Kind { number: kind_number, name, past_due, outbox, claim, expires_after, remember },
+        kind: Kind { number: kind_number, name, past_due, outbox, claim, expires_after, remember, content_mode },
         fired_topic: entry.optional("fired_topic").map(|text| text.non_empty()).transpose()?,
         outbox_topic,
         key: entry.key,

@@ -54,6 +54,17 @@ fn delivery_by_claim_has_a_lease() {
 }
 
 #[test]
+fn events_are_in_an_envelope_only_where_it_is_asked_for() {
+    let mode = |file: &str| load(file).map(|kinds| kinds[0].kind.content_mode);
+    assert_eq!(mode("kinds:\n- {number: 1, name: a}\n").unwrap(), ContentMode::Binary);
+    assert_eq!(mode("kinds:\n- {number: 1, name: a, content_mode: structured}\n").unwrap(), ContentMode::Structured);
+    assert_eq!(
+        refusal("kinds:\n- {number: 1, name: a, content_mode: json}\n"),
+        "kinds[0].content_mode: `json` is none of: binary, structured (from p.yaml line 2)"
+    );
+}
+
+#[test]
 fn ids_are_remembered_only_where_it_is_asked_for() {
     let remember = |file: &str| load(file).unwrap()[0].kind.remember;
     assert_eq!(remember("kinds:\n- {number: 1, name: a}\n"), Duration::ZERO);
@@ -98,7 +109,7 @@ fn entries_are_checked_field_by_field() {
     assert_eq!(
         refusal("kinds:\n- number: 1\n  name: a\n  past_do: fire\n"),
         "kinds[0].past_do: is no setting of a kind; there are number, name, past_due, outbox, fired_topic, outbox_topic, delivery, lease, max_attempts, expires_after, \
-         remember (from p.yaml line 4)"
+         remember, content_mode (from p.yaml line 4)"
     );
     assert_eq!(
         refusal("kinds:\n- number: 1\n  name: a\n  past_due: later\n"),

@@ -12,7 +12,7 @@ use super::error::EngineError;
 use crate::calendar::Calendar;
 use crate::calendar::rules::FixedRules;
 use crate::timer::handler::{Handler, Handlers, HandlersError};
-use crate::timer::kind::{Kind, KindNumber, PastDue, Registry, RegistryError};
+use crate::timer::kind::{Kind, KindNumber, Registry, RegistryError};
 use crate::timer::limits::Limits;
 
 /// How long a claim holds a timer if nothing else is said.
@@ -81,15 +81,7 @@ impl Options {
     pub fn kind(self, number: u32, name: &str) -> Result<Self, EngineError> {
         let problem = "is no kind number; use 1 to 239 (240 to 255 are reserved for tests)";
         let number = KindNumber::new(number).ok_or_else(|| EngineError::invalid("kind", number, problem))?;
-        self.kind_with(Kind {
-            number,
-            name: name.to_owned(),
-            past_due: PastDue::Fire,
-            outbox: true,
-            claim: None,
-            expires_after: None,
-            remember: Duration::ZERO,
-        })
+        self.kind_with(Kind { outbox: true, ..Kind::new(number, name) })
     }
 
     /// Adds a kind with a treatment of past dues, a lease or a limit of lateness of its own.

@@ -13,7 +13,7 @@ use crate::planted::{Bug, is_on};
 use crate::position::Partition;
 use crate::store::Batch;
 use crate::timer::command::{Command, Encoding};
-use crate::timer::kind::KindNumber;
+use crate::timer::kind::{ContentMode, KindNumber};
 use crate::timer::model::{Header, Timer};
 use crate::timer::outcome::{Answer, Effect, Expired, FiredEvent, Rejection};
 use crate::wire;
@@ -27,14 +27,17 @@ pub(super) fn fired(event: &FiredEvent, rules: &Rules) -> Vec<Emission> {
     let kind = event.timer.kind;
     let mut emissions = Vec::with_capacity(1 + event.timer.outbox.len());
     match event.effect {
-        Effect::Published => emissions.push(Emission {
-            to: Destination::Fired(kind),
-            partition: None,
-            key: Some(wire::fired::key(&event.timer)),
-            value: event.timer.payload.clone(),
-            headers: wire::fired::headers(event, &name_of(kind, rules), &rules.source),
-            timestamp: None,
-        }),
+        Effect::Published => {
+            let (value, headers) = event_of(event, rules);
+            emissions.push(Emission {
+                to: Destination::Fired(kind),
+                partition: None,
+                key: Some(wire::fired::key(&event.timer)),
+                value,
+                headers,
+                timestamp: None,
+            });
+        }
         Effect::Silent | Effect::Rescheduled => {}
     }
     let times = if is_on(Bug::OutboxTwice) { 2 } else { 1 };
@@ -49,6 +52,24 @@ pub(super) fn fired(event: &FiredEvent, rules: &Rules) -> Vec<Emission> {
         });
     }
     emissions
+}
+
+/// Returns value and headers of a fired record, in the content mode of its kind. One that was armed when its kind had another, and
+/// would not fit, goes out in binary mode.
+fn event_of(event: &FiredEvent, rules: &Rules) -> (Option<Bytes>, Vec<Header>) {
+    let timer = &event.timer;
+    let name = name_of(timer.kind, rules);
+    let mode = rules.registry.get(timer.kind).map_or(ContentMode::Binary, |kind| kind.content_mode);
+    if mode == ContentMode::Structured {
+        let own = wire::fired::own_headers(event, &name, &rules.source);
+        let (value, headers) = wire::envelope::wrap(timer.payload.as_ref(), own, &timer.headers);
+        let beside: usize =
+            headers.iter().map(|header| header.key.len() + header.value.as_ref().map_or(0, Bytes::len)).sum();
+        if value.len() + beside <= rules.limits.fired_bytes_max {
+            return (Some(value), headers);
+        }
+    }
+    (timer.payload.clone(), wire::fired::headers(event, &name, &rules.source))
 }
 
 /// Returns the dead letter of a timer that is not to fire any more.

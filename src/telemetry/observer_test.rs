@@ -6,7 +6,7 @@ use super::*;
 use crate::telemetry::metrics::{ALL, Shape};
 use crate::telemetry::recorder::with_own;
 use crate::time::Timestamp;
-use crate::timer::kind::{Kind, PastDue};
+use crate::timer::kind::Kind;
 
 /// A clock that stands still.
 struct Still;
@@ -26,15 +26,7 @@ fn number(number: u32) -> KindNumber {
 }
 
 fn observer() -> WorkerObserver<Still> {
-    let kind = Kind {
-        number: number(1),
-        name: "email".to_owned(),
-        past_due: PastDue::Fire,
-        outbox: false,
-        claim: None,
-        expires_after: None,
-        remember: Duration::ZERO,
-    };
+    let kind = Kind::new(number(1), "email");
     let health = Arc::new(Health::new(1, Duration::from_secs(100)));
     WorkerObserver::new(0, &Registry::new([kind]).unwrap(), health, Still)
 }

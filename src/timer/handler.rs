@@ -269,7 +269,7 @@ impl fmt::Debug for Handlers {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kind::{Kind, PastDue};
+    use super::super::kind::Kind;
     use super::*;
 
     #[test]
@@ -291,15 +291,7 @@ mod tests {
     fn a_handler_needs_its_kind() {
         let mut handlers = Handlers::new();
         handlers.register(2, Publish).unwrap();
-        let kind = |number| Kind {
-            number: KindNumber::new(number).unwrap(),
-            name: format!("k{number}"),
-            past_due: PastDue::Fire,
-            outbox: false,
-            claim: None,
-            expires_after: None,
-            remember: std::time::Duration::ZERO,
-        };
+        let kind = |number| Kind::new(KindNumber::new(number).unwrap(), format!("k{number}"));
         assert_eq!(handlers.check(&Registry::new([kind(1), kind(2)]).unwrap()), Ok(()));
         assert_eq!(
             handlers.check(&Registry::new([kind(1)]).unwrap()).unwrap_err().to_string(),

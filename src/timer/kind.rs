@@ -72,6 +72,34 @@ pub struct Kind {
     pub expires_after: Option<Duration>,
     /// How long the ids of its timers are remembered when they have ended; zero is not at all.
     pub remember: Duration,
+    /// How its fired records are laid out.
+    pub content_mode: ContentMode,
+}
+
+impl Kind {
+    /// Returns a kind as it is if nothing else is said: it fires once, however late, and without an outbox.
+    pub fn new(number: KindNumber, name: impl Into<String>) -> Self {
+        Self {
+            number,
+            name: name.into(),
+            past_due: PastDue::Fire,
+            outbox: false,
+            claim: None,
+            expires_after: None,
+            remember: Duration::ZERO,
+            content_mode: ContentMode::Binary,
+        }
+    }
+}
+
+/// How an event is laid out in a record, by the words of `CloudEvents`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContentMode {
+    /// The value is the payload, and the rest are headers.
+    #[default]
+    Binary,
+    /// The value is an envelope in JSON that has the payload and the rest; the headers stay.
+    Structured,
 }
 
 /// Why a set of kinds is not a registry.
@@ -194,15 +222,7 @@ mod tests {
     use super::*;
 
     fn kind(number: u32, name: &str) -> Kind {
-        Kind {
-            number: KindNumber::new(number).unwrap(),
-            name: name.to_owned(),
-            past_due: PastDue::Fire,
-            outbox: false,
-            claim: None,
-            expires_after: None,
-            remember: Duration::ZERO,
-        }
+        Kind::new(KindNumber::new(number).unwrap(), name)
     }
 
     #[test]

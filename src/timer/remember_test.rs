@@ -7,7 +7,7 @@ use expect_test::expect;
 
 use super::super::command::{Action, Arm, OnConflict, RecurringWish, RuleWish, When};
 use super::super::handler::{Done, FireContext, Fired, Handler, HandlerError, TimerCommand};
-use super::super::kind::{KindNumber, PastDue};
+use super::super::kind::KindNumber;
 use super::super::model::Timer;
 use super::super::scenario::{Maps, REMEMBER, World, ZERO_MS, arm_at, arm_when, at, key, of_kind};
 use super::*;
@@ -314,15 +314,7 @@ fn what_is_remembered_is_dropped_when_an_id_is_armed_anew() {
 
 #[test]
 fn an_end_beyond_all_instants_is_the_last_of_them() {
-    let kind = Kind {
-        number: KindNumber::new(1).unwrap(),
-        name: "a".to_owned(),
-        past_due: PastDue::Fire,
-        outbox: false,
-        claim: None,
-        expires_after: None,
-        remember: Duration::MAX,
-    };
+    let kind = Kind { remember: Duration::MAX, ..Kind::new(KindNumber::new(1).unwrap(), "a") };
     let maps = Maps::default();
     let change = ended(&maps, &key("a"), Some(&kind), Ending::NeverArmed, at(0)).unwrap();
     let state = Remembered { ending: Ending::NeverArmed, ended: at(0), until: Timestamp::MAX };

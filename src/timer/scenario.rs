@@ -157,13 +157,9 @@ pub(super) struct World {
 impl World {
     pub(super) fn new() -> Self {
         let kind = |number, name: &str, past_due, outbox| Kind {
-            number: KindNumber::new(number).unwrap(),
-            name: name.to_owned(),
             past_due,
             outbox,
-            claim: None,
-            expires_after: None,
-            remember: Duration::ZERO,
+            ..Kind::new(KindNumber::new(number).unwrap(), name)
         };
         let kinds = Registry::new([
             kind(1, "email", PastDue::Fire, true),

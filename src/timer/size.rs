@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::command::Arm;
 use super::identity::TimerKey;
-use super::kind::Kind;
+use super::kind::{ContentMode, Kind};
 use super::limits::{HEADERS_MAX, Limits, OUTBOX_RECORDS_MAX};
 use super::model::{Header, OutboxRecord, Timer};
 use super::outcome::{Reason, Rejection};
@@ -19,6 +19,10 @@ const FIRED_RECORD_OVERHEAD_BYTES: usize = 1024;
 /// How often the fired record's headers repeat the identity: `ce_id`, `ce_subject`, and tenant, run and id on their own,
 /// and once more as the record's key.
 const IDENTITY_REPEATS: usize = 4;
+/// Room for the names of the members of an envelope and their values of fixed size.
+const ENVELOPE_OVERHEAD_BYTES: usize = 1024;
+/// How often an envelope repeats the identity, where an escape makes two bytes of one: as `ce_id`, `ce_subject` and by its parts.
+const ENVELOPE_REPEATS: usize = 2 * 3;
 /// Framing of one header or one outbox record, at most.
 const FRAMING_BYTES: usize = 16;
 
@@ -78,7 +82,11 @@ impl<'a> Emitted<'a> {
             return Err(Rejection::new(Reason::TooLarge, detail));
         }
         // The stored row carries both, and must fit the changelog as the fired record must fit its topic.
-        let bytes = self.fired_bytes().saturating_add(outbox);
+        let envelope = match kind.map(|kind| kind.content_mode) {
+            Some(ContentMode::Structured) => self.envelope_bytes(),
+            Some(ContentMode::Binary) | None => 0,
+        };
+        let bytes = self.fired_bytes().saturating_add(outbox).saturating_add(envelope);
         if bytes > limits.fired_bytes_max {
             let detail = format!(
                 "the fired record and its outbox would take {bytes} bytes; at most {} fit (limits.fired_bytes_max)",
@@ -91,13 +99,20 @@ impl<'a> Emitted<'a> {
 
     /// Returns the size of the fired record, rounded up.
     fn fired_bytes(&self) -> usize {
-        let identity =
-            self.key.run.tenant.as_str().len() + self.key.run.run.as_str().len() + self.key.id.as_str().len();
         FIRED_RECORD_OVERHEAD_BYTES
-            + IDENTITY_REPEATS * identity
+            + IDENTITY_REPEATS * self.identity_bytes()
             + optional_bytes(self.payload)
             + optional_bytes(self.record_key)
             + headers_bytes(self.headers)
+    }
+
+    /// Returns by how much an envelope is larger than the payload, rounded up: base64 makes four bytes of three.
+    fn envelope_bytes(&self) -> usize {
+        ENVELOPE_OVERHEAD_BYTES + ENVELOPE_REPEATS * self.identity_bytes() + optional_bytes(self.payload).div_ceil(3)
+    }
+
+    fn identity_bytes(&self) -> usize {
+        self.key.run.tenant.as_str().len() + self.key.run.run.as_str().len() + self.key.id.as_str().len()
     }
 }
 

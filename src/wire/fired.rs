@@ -1,7 +1,7 @@
 //! Fired records: the payload as the value, everything about the timer in headers.
 //!
 //! Owns the names of those headers and their order: `CloudEvents` in binary mode, then punctual's own, then those of the
-//! arm. The value of the record is the payload itself, untouched. Keeps: the arm's own headers follow byte for byte, in
+//! arm. The value of the record is the payload itself, untouched, unless its kind wants an `envelope`. Keeps: the arm's own headers follow byte for byte, in
 //! order, duplicates included; `ce_id` is the same for each attempt of one generation, so that a consumer can tell.
 
 use bytes::Bytes;
@@ -50,8 +50,15 @@ pub fn key(timer: &Timer) -> Bytes {
     }
 }
 
-/// Returns the headers of the fired record.
+/// Returns the headers of the fired record in binary mode: our own, then those of the arm.
 pub fn headers(event: &FiredEvent, kind_name: &str, source: &str) -> Vec<Header> {
+    let mut headers = own_headers(event, kind_name, source);
+    headers.extend(event.timer.headers.iter().cloned());
+    headers
+}
+
+/// Returns the headers of the fired record that are ours.
+pub fn own_headers(event: &FiredEvent, kind_name: &str, source: &str) -> Vec<Header> {
     let timer = &event.timer;
     let subject = timer.key.to_string();
     let fired = Bytes::from(event.fired.to_string());
@@ -75,7 +82,6 @@ pub fn headers(event: &FiredEvent, kind_name: &str, source: &str) -> Vec<Header>
     if let Some(recurring) = &timer.recurring {
         push(OCCURRENCE, Bytes::from(recurring.fired.saturating_add(1).to_string()));
     }
-    headers.extend(timer.headers.iter().cloned());
     headers
 }
 

@@ -18,6 +18,7 @@ pub mod content_type;
 pub mod dead_letter;
 pub mod duration;
 pub mod emitted;
+pub mod envelope;
 pub mod fired;
 pub mod forward;
 pub mod key;

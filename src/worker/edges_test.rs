@@ -14,7 +14,7 @@ use crate::position::{Offset, Partition};
 use crate::time::{Clock, Timestamp};
 use crate::timer::budget::Budget;
 use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
-use crate::timer::kind::{Kind, KindNumber, PastDue, Registry};
+use crate::timer::kind::{Kind, KindNumber, Registry};
 use crate::timer::model::{Generation, Timer};
 use crate::wire::forward::{self, Origin};
 use crate::wire::key::StateKey;
@@ -118,15 +118,7 @@ fn lateness_counts_from_the_arming_of_what_was_due_before() {
 /// Returns the settings of a release that knows one kind more.
 fn newer() -> Settings {
     let mut settings = settings();
-    let fax = Kind {
-        number: KindNumber::new(9).unwrap(),
-        name: "fax".to_owned(),
-        past_due: PastDue::Fire,
-        outbox: false,
-        claim: None,
-        expires_after: None,
-        remember: Duration::ZERO,
-    };
+    let fax = Kind::new(KindNumber::new(9).unwrap(), "fax");
     settings.rules.registry = Registry::new(settings.rules.registry.iter().cloned().chain([fax])).unwrap();
     settings
 }

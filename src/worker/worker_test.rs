@@ -22,7 +22,7 @@ use crate::task::tally::Tally;
 use crate::time::Clock;
 use crate::timer::budget::Budget;
 use crate::timer::handler::Handlers;
-use crate::timer::kind::{Kind, KindNumber, PastDue, Registry};
+use crate::timer::kind::{Kind, KindNumber, Registry};
 use crate::timer::limits::Limits;
 
 pub(super) const P: Partition = Partition(0);
@@ -157,15 +157,7 @@ impl Bench {
 }
 
 pub(super) fn settings() -> Settings {
-    let kind = |number, name: &str| Kind {
-        number: KindNumber::new(number).unwrap(),
-        name: name.to_owned(),
-        past_due: PastDue::Fire,
-        outbox: true,
-        claim: None,
-        expires_after: None,
-        remember: Duration::ZERO,
-    };
+    let kind = |number, name: &str| Kind { outbox: true, ..Kind::new(KindNumber::new(number).unwrap(), name) };
     Settings {
         rules: Rules {
             registry: Registry::new([kind(1, "email"), kind(2, "sms")]).unwrap(),

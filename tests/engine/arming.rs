@@ -5,7 +5,7 @@ use std::time::Duration;
 use punctual::engine::{Arm, ArmAnswer, DisarmAnswer, Engine, EngineError, Generation, OnConflict, Options};
 use punctual::time::Timestamp;
 use punctual::timer::handler::Publish;
-use punctual::timer::kind::{Kind, KindNumber, PastDue};
+use punctual::timer::kind::{Kind, KindNumber};
 
 use crate::rig::{at, claim, claim_names, generation, on_both, options, pending, wish};
 
@@ -170,15 +170,7 @@ fn options_that_contradict_each_other_are_refused() {
 /// It answers each call itself: ids are for duplicates on a topic.
 #[test]
 fn a_kind_that_remembers_ids_is_refused() {
-    let kind = Kind {
-        number: KindNumber::new(1).unwrap(),
-        name: "k".to_owned(),
-        past_due: PastDue::Fire,
-        outbox: true,
-        claim: None,
-        expires_after: None,
-        remember: Duration::from_secs(1),
-    };
+    let kind = Kind { outbox: true, remember: Duration::from_secs(1), ..Kind::new(KindNumber::new(1).unwrap(), "k") };
     let refused = options().kind_with(kind).unwrap_err().to_string();
     assert!(refused.contains("remember") && refused.contains("1 s") && refused.contains("use 0"), "{refused}");
 }
@@ -187,13 +179,9 @@ fn a_kind_that_remembers_ids_is_refused() {
 fn arms_of_kinds_that_skip_or_reject_past_dues_say_so() {
     use punctual::timer::kind::{Kind, KindNumber, PastDue};
     let kind = |number, past_due| Kind {
-        number: KindNumber::new(number).unwrap(),
-        name: format!("k{number}"),
         past_due,
         outbox: true,
-        claim: None,
-        expires_after: None,
-        remember: Duration::ZERO,
+        ..Kind::new(KindNumber::new(number).unwrap(), format!("k{number}"))
     };
     let options = options().kind_with(kind(1, PastDue::Skip)).unwrap().kind_with(kind(2, PastDue::Reject)).unwrap();
     on_both(&options, |engine| {

@@ -135,17 +135,14 @@ fn a_claim_sees_what_others_have_done_since_the_one_before() {
 fn leases_and_limits_of_a_kind_hold_for_claims() {
     use punctual::engine::Entry;
     use punctual::timer::emitted::What;
-    use punctual::timer::kind::{Kind, KindNumber, PastDue};
+    use punctual::timer::kind::{Kind, KindNumber};
     use punctual::timer::model::Claim;
     use punctual::timer::outcome::ExpiryReason;
     let job = Kind {
-        number: KindNumber::new(1).unwrap(),
-        name: "job".to_owned(),
-        past_due: PastDue::Fire,
         outbox: true,
         claim: Some(Claim { lease: Duration::from_secs(1), attempts_max: Some(2) }),
         expires_after: Some(Duration::from_secs(5)),
-        remember: Duration::ZERO,
+        ..Kind::new(KindNumber::new(1).unwrap(), "job")
     };
     on_both(&options().kind_with(job).unwrap(), |engine| {
         engine.arm(wish("r", "worn", 10), at(1)).unwrap();

@@ -156,3 +156,25 @@ fn a_lone_timer_is_on_time() {
     }
     scene.settle_all();
 }
+
+/// Any reader of `CloudEvents` finds the event in the value alone, and whoever routes by headers finds those too.
+#[test]
+fn a_kind_in_structured_mode_fires_envelopes() {
+    let kinds = json!([{"number": 1, "name": "email", "content_mode": "structured"}, {"number": 2, "name": "payment"}]);
+    let mut scene = Scene::with(Broker::shared(), "structured", |settings| settings["kinds"] = kinds);
+    let _process = scene.serve("a");
+    let due = after(Duration::from_secs(1));
+    scene.account.armed("default/r/t", due);
+    let arm = json!({"timer_id": "t", "kind": "email", "at": due.to_string(), "payload": "{\"total\": 1.50}",
+        "headers": [{"key": "content-type", "value": "application/json"}, {"key": "x", "value": "1"}]});
+    scene.command("r", json!({"arm": arm}));
+    scene.settle_all();
+    let event = scene.fired.records().remove(0);
+    assert_eq!(event.header("content-type"), Some("application/cloudevents+json; charset=utf-8"));
+    assert_eq!((event.header("x"), event.header("punctual-run")), (Some("1"), Some("r")));
+    let envelope = event.json();
+    assert_eq!(envelope["id"], event.header("ce_id").unwrap());
+    assert_eq!(envelope["type"], "punctual.fired.email");
+    assert_eq!(envelope["punctualdue"], due.to_string());
+    assert!(event.text().contains(r#""data":{"total": 1.50}"#), "as it was written: {}", event.text());
+}

@@ -141,8 +141,6 @@ pub(crate) fn topics(plan: &Plan) -> BTreeMap<Destination, u32> {
 /// Returns what a worker is told.
 pub(crate) fn worker_settings(plan: &Plan, instance: &str, is_old: bool) -> Settings {
     let kinds = kinds_of(is_old).filter(|kind| plan.has_specials || kind.is_plain()).map(|kind| Kind {
-        number: kind_number(kind.number),
-        name: kind.name.to_owned(),
         past_due: kind.past_due,
         outbox: kind.has_outbox,
         claim: match kind.delivery {
@@ -153,6 +151,7 @@ pub(crate) fn worker_settings(plan: &Plan, instance: &str, is_old: bool) -> Sett
         },
         expires_after: kind.expires_after.map(|millis| Duration::from_millis(millis.unsigned_abs())),
         remember: Duration::from_millis(remember_of(plan.has_remember, kind.number).unsigned_abs()),
+        ..Kind::new(kind_number(kind.number), kind.name)
     });
     let millis = |millis: Millis| Duration::from_millis(millis.unsigned_abs());
     Settings {
