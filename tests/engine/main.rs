@@ -9,6 +9,7 @@ mod embedded;
 mod handlers;
 mod model;
 mod outbox;
+mod pausing;
 mod rig;
 mod runs;
 mod ticks;

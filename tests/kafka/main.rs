@@ -19,6 +19,7 @@ mod members;
 mod mistakes;
 mod network;
 mod outages;
+mod paused;
 mod records;
 mod recreated;
 mod remembered;
