@@ -151,6 +151,16 @@ pub enum Bug {
     ReplacePassesRemembered,
     /// Remembered ids are forgotten by a restore.
     RememberedNotRestored,
+    /// A timer that is paused stays where it is in the due order.
+    PausedNotParked,
+    /// A restore takes paused timers for timers that are not.
+    PauseNotRestored,
+    /// A resume for an instant that scans have passed leaves the cursor behind it.
+    ResumeNotRewound,
+    /// A pause of one generation pauses any.
+    PauseIgnoresGeneration,
+    /// A timer that recurs and was to fire while it was paused fires as it is resumed.
+    MissedFiresOnResume,
     /// A remembered id is forgotten before its end, when an earlier one ends.
     ForgottenEarly,
     /// A lease is a millisecond too short.
@@ -171,7 +181,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 74] = [
+    pub const ALL: [Self; 79] = [
         Self::PositionsBeforeDrain,
         Self::FiringUnfenced,
         Self::ArmingUnfenced,
@@ -238,6 +248,11 @@ impl Bug {
         Self::StragglerArms,
         Self::ReplacePassesRemembered,
         Self::RememberedNotRestored,
+        Self::PausedNotParked,
+        Self::PauseNotRestored,
+        Self::ResumeNotRewound,
+        Self::PauseIgnoresGeneration,
+        Self::MissedFiresOnResume,
         Self::ForgottenEarly,
         Self::LeaseOneShort,
         Self::AttemptNotCounted,

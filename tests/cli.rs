@@ -67,6 +67,8 @@ fn the_main_help_shows_commands_examples_and_exit_codes() {
           serve        Run the service: join the group, restore, fire
           arm          Arm a timer: at this instant, emit this
           disarm       Cancel a timer
+          pause        Hold a timer: it stays, and does not fire until it is resumed
+          resume       Let a paused timer go on
           disarm-run   Cancel all timers of a run
           seal-run     Cancel all timers of a run and refuse later ones
           watch        Show fired events as they come

@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use super::output::Format;
+use super::topics_args::TopicsVerb;
 use super::when_args::{ScheduleArgs, WhenArgs};
 
 const ABOUT_EXAMPLES: &str = "\
@@ -48,7 +49,13 @@ pub enum Verb {
     Arm(Box<ArmArgs>),
     /// Cancel a timer
     #[command(after_help = DISARM_EXAMPLES)]
-    Disarm(DisarmArgs),
+    Disarm(TimerArgs),
+    /// Hold a timer: it stays, and does not fire until it is resumed
+    #[command(after_help = PAUSE_EXAMPLES)]
+    Pause(TimerArgs),
+    /// Let a paused timer go on
+    #[command(after_help = RESUME_EXAMPLES)]
+    Resume(TimerArgs),
     /// Cancel all timers of a run
     #[command(after_help = DISARM_RUN_EXAMPLES)]
     DisarmRun(DisarmRunArgs),
@@ -194,14 +201,24 @@ Examples:
   punctual disarm order-42 reminder --generation 7 --wait
   punctual disarm order-42 reminder --tenant acme --wait --output json";
 
-/// Flags of `disarm`.
+const PAUSE_EXAMPLES: &str = "\
+Examples:
+  punctual pause order-42 reminder
+  punctual pause order-42 reminder --generation 7 --wait";
+
+const RESUME_EXAMPLES: &str = "\
+Examples:
+  punctual resume order-42 reminder --wait
+  punctual resume order-42 reminder --tenant acme --wait --output json";
+
+/// Flags of `disarm`, `pause` and `resume`: what is about one timer.
 #[derive(Clone, Debug, Args)]
-pub struct DisarmArgs {
+pub struct TimerArgs {
     /// Run that owns the timer
     pub run: String,
     /// Name of the timer inside its run
     pub timer_id: String,
-    /// Cancel only this version of the timer
+    /// Only this version of the timer
     #[arg(long, value_name = "N")]
     pub generation: Option<u64>,
     /// The rest.
@@ -275,55 +292,6 @@ pub struct WatchArgs {
     pub output: Format,
 }
 
-/// What to do about the topics.
-#[derive(Debug, Subcommand)]
-pub enum TopicsVerb {
-    /// Create the topics that are missing, with the right policies; changes none that exists
-    #[command(after_help = TOPICS_CREATE_EXAMPLES)]
-    Create(TopicsCreateArgs),
-    /// Check the topics and say what is wrong with them
-    #[command(after_help = TOPICS_VALIDATE_EXAMPLES)]
-    Validate(TopicsArgs),
-}
-
-const TOPICS_CREATE_EXAMPLES: &str = "\
-Examples:
-  punctual topics create --config punctual.yaml
-  punctual topics create --config punctual.yaml --partitions 12 --replication 3
-  punctual topics create --bootstrap-servers localhost:9092 --replication 1 --output json";
-
-const TOPICS_VALIDATE_EXAMPLES: &str = "\
-Examples:
-  punctual topics validate --config punctual.yaml
-  punctual topics validate --bootstrap-servers localhost:9092 --output json
-
-Exit codes: 0 no errors (there may be warnings), 3 errors: the service would not start";
-
-/// Flags of `topics validate`.
-#[derive(Clone, Debug, Args)]
-pub struct TopicsArgs {
-    /// Kafka.
-    #[command(flatten)]
-    pub kafka: KafkaArgs,
-    /// Form of the output: columns for people, or one JSON value a line
-    #[arg(short, long, value_name = "table|json", default_value = "table", hide_possible_values = true)]
-    pub output: Format,
-}
-
-/// Flags of `topics create`.
-#[derive(Clone, Debug, Args)]
-pub struct TopicsCreateArgs {
-    /// Partitions of new topics, over the configuration
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub partitions: Option<u32>,
-    /// Replicas of new topics, over the configuration; -1 leaves them to the broker
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = replication)]
-    pub replication: Option<i32>,
-    /// The rest.
-    #[command(flatten)]
-    pub topics: TopicsArgs,
-}
-
 /// What to do about the configuration.
 #[derive(Debug, Subcommand)]
 pub enum ConfigVerb {
@@ -377,12 +345,6 @@ Examples:
   punctual completions bash > /etc/bash_completion.d/punctual
   punctual completions zsh > \"${fpath[1]}/_punctual\"
   punctual completions fish > ~/.config/fish/completions/punctual.fish";
-
-/// Reads a number of replicas.
-fn replication(text: &str) -> Result<i32, String> {
-    let number = text.parse().ok().filter(|number| *number == -1 || (1..=100).contains(number));
-    number.ok_or_else(|| "write 1 to 100, or -1 for the broker's own default".to_owned())
-}
 
 /// Reads a bound of the tool itself, such as a time-out: `10s`, `1m 30s`.
 fn duration(text: &str) -> Result<Duration, String> {

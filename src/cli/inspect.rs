@@ -4,7 +4,7 @@
 //! Keeps: work and memory are bounded by `--rows` per kind, whatever the directory holds. Beside a running owner it shows what
 //! was made durable last, which is older than what the owner has in memory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -95,6 +95,7 @@ struct Partition {
 struct KindFacts {
     kind: KindNumber,
     pending: u64,
+    paused: u64,
     next: Option<Timestamp>,
     overdue: Counted,
     undecodable: Counted,
@@ -134,8 +135,9 @@ fn inspect_kind(
     let overdue = store.due_keys(kind, from, now, rows_max)?.len();
     let overdue = Counted { count: overdue, is_complete: overdue < rows_max };
     let undecodable = count_undecodable(store, kind, from, rows_max)?;
-    let pending = header.pending.get(&kind).copied().unwrap_or(0);
-    Ok(KindFacts { kind, pending, next, overdue, undecodable, cursor })
+    let count = |counts: &BTreeMap<KindNumber, u64>| counts.get(&kind).copied().unwrap_or(0);
+    let (pending, paused) = (count(&header.pending), count(&header.paused));
+    Ok(KindFacts { kind, pending, paused, next, overdue, undecodable, cursor })
 }
 
 fn count_undecodable(
@@ -184,7 +186,7 @@ impl Partition {
             return Ok(());
         }
         let rows: Vec<_> = self.kinds.iter().map(KindFacts::row).collect();
-        out.table(["  KIND", "PENDING", "OVERDUE", "NEXT", "UNDECODABLE", "CURSOR"], &rows)?;
+        out.table(["  KIND", "PENDING", "PAUSED", "OVERDUE", "NEXT", "UNDECODABLE", "CURSOR"], &rows)?;
         Ok(())
     }
 
@@ -203,11 +205,12 @@ impl Partition {
 }
 
 impl KindFacts {
-    fn row(&self) -> [Cell; 6] {
+    fn row(&self) -> [Cell; 7] {
         let tone = |count: &Counted, bad: Tone| if count.count > 0 { bad } else { Tone::Plain };
         [
             format!("  {}", self.kind).into(),
             self.pending.to_string().into(),
+            self.paused.to_string().into(),
             Cell::toned(self.overdue.text(), tone(&self.overdue, Tone::Warning)),
             instant(self.next).into(),
             Cell::toned(self.undecodable.text(), tone(&self.undecodable, Tone::Bad)),
@@ -219,6 +222,7 @@ impl KindFacts {
         json!({
             "kind": self.kind.get(),
             "pending": self.pending,
+            "paused": self.paused,
             "next": self.next.map(|at| at.to_string()),
             "overdue": self.overdue.count,
             "overdue_is_complete": self.overdue.is_complete,

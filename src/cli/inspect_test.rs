@@ -12,10 +12,14 @@ use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::model::{Generation, Timer};
 use crate::wire::state::encode_timer;
 
+/// The generation of the timer that is paused.
+const PAUSED: u64 = 5;
+
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
 /// Changes a timer of kind 1 that is due at `due_ms`; without a body its row cannot be decoded.
 fn change(generation: u64, due_ms: i64, is_decodable: bool) -> TimerChange {
+    let is_paused = generation == PAUSED;
     let run = RunKey { tenant: Tenant::parse("acme").unwrap(), run: Run::parse("order-42").unwrap() };
     let timer = Timer {
         key: TimerKey { run, id: TimerId::parse(&format!("t{generation}")).unwrap() },
@@ -31,22 +35,29 @@ fn change(generation: u64, due_ms: i64, is_decodable: bool) -> TimerChange {
         outbox: Vec::new(),
         recurring: None,
         resolved_with: None,
+        paused: is_paused.then_some(Timestamp::EPOCH),
         claim: None,
     };
     let body = if is_decodable { encode_timer(&timer) } else { Bytes::from_static(b"\xff\xff") };
     TimerChange { key: timer.key.clone(), before: None, after: Some((timer.located(), body)) }
 }
 
-/// A state directory with one partition: a timer that is overdue, one that cannot be decoded, one to come.
+/// A state directory with one partition: a timer that is overdue, one that cannot be decoded, one to come, one that is paused.
 fn owner() -> (TempDir, RocksStore) {
     let directory = tempfile::tempdir().unwrap();
     let mut store = RocksStore::open(&directory.path().join("3"), &Resources::new(64 << 20)).unwrap();
-    let timers = vec![change(1, 999_000, true), change(2, 999_500, false), change(3, 1_060_000, true)];
+    let timers = vec![
+        change(1, 999_000, true),
+        change(2, 999_500, false),
+        change(3, 1_060_000, true),
+        change(PAUSED, 999_000, true),
+    ];
     let header = StoreHeader {
         changelog_position: Some(Position(30)),
         input_position: Some(Position(20)),
-        next_generation: Generation(4),
-        pending: [(KindNumber::new(1).unwrap(), 3)].into(),
+        next_generation: Generation(6),
+        pending: [(KindNumber::new(1).unwrap(), 4)].into(),
+        paused: [(KindNumber::new(1).unwrap(), 1)].into(),
         level_at: Some(NOW),
         ..StoreHeader::default()
     };
@@ -71,11 +82,11 @@ fn a_running_owner_is_looked_at_without_a_lock() {
         STATE/3
           input position      20
           changelog position  30
-          next generation     4
+          next generation     6
           remembered ids      0
           level with log at   1970-01-01T00:16:40.000Z
-          KIND  PENDING  OVERDUE  NEXT                      UNDECODABLE  CURSOR
-          1     3        2        1970-01-01T00:16:39.000Z  1            none
+          KIND  PENDING  PAUSED  OVERDUE  NEXT                      UNDECODABLE  CURSOR
+          1     4        1       2        1970-01-01T00:16:39.000Z  1            none
     "#]]
     .assert_eq(&shown.replace(&directory.path().display().to_string(), "STATE"));
 }
@@ -90,7 +101,7 @@ fn counts_stop_at_the_bound_and_say_so() {
     let kind = &shown["kinds"][0];
     assert_eq!(kind["overdue"], 1);
     assert_eq!(kind["overdue_is_complete"], false);
-    assert_eq!(kind["pending"], 3);
+    assert_eq!((&kind["pending"], &kind["paused"]), (&4.into(), &1.into()));
 }
 
 #[test]

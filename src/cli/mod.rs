@@ -16,6 +16,7 @@ mod receipt;
 mod send;
 mod setup;
 mod topics;
+mod topics_args;
 mod upcoming;
 mod watch;
 mod when;
@@ -28,9 +29,10 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
-use self::args::{CommandLine, ConfigVerb, TopicsVerb, Verb};
+use self::args::{CommandLine, ConfigVerb, Verb};
 use self::failure::Failure;
 use self::output::{Format, Output, colours_wanted};
+use self::topics_args::TopicsVerb;
 use crate::telemetry::logging;
 use crate::time::Clock;
 use crate::time::system::SystemClock;
@@ -85,6 +87,8 @@ fn carry_out(verb: &Verb) -> Result<(), Failure> {
         Verb::Serve(_) => Ok(()),
         Verb::Arm(args) => send::arm(args, &clock, &mut out),
         Verb::Disarm(args) => send::disarm(args, &clock, &mut out),
+        Verb::Pause(args) => send::pause(args, &clock, &mut out),
+        Verb::Resume(args) => send::resume(args, &clock, &mut out),
         Verb::DisarmRun(args) => send::disarm_run(args, &clock, &mut out),
         Verb::SealRun(args) => send::seal_run(args, &clock, &mut out),
         Verb::Watch(args) => watch::run(args, &clock, &mut out),
@@ -109,7 +113,7 @@ fn log_if_asked() -> Result<(), Failure> {
 fn format(verb: &Verb) -> Format {
     match verb {
         Verb::Arm(args) => args.send.output,
-        Verb::Disarm(args) => args.send.output,
+        Verb::Disarm(args) | Verb::Pause(args) | Verb::Resume(args) => args.send.output,
         Verb::DisarmRun(args) => args.send.output,
         Verb::SealRun(args) => args.send.output,
         Verb::Watch(args) => args.output,

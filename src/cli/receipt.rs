@@ -11,7 +11,8 @@ use crate::timer::command::Command;
 use crate::wire::answer::Received;
 
 /// The outcomes that are what was asked for.
-const YES: [&str; 6] = ["armed", "already_armed", "replaced", "disarmed", "run_disarmed", "run_sealed"];
+const YES: [&str; 9] =
+    ["armed", "already_armed", "replaced", "disarmed", "run_disarmed", "run_sealed", "paused", "resumed", "not_paused"];
 
 /// A command that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +28,8 @@ pub(super) struct Receipt {
 }
 
 impl Receipt {
-    /// Returns whether the answer is what was asked for, or as good: a timer that is armed already is armed. An outcome that
+    /// Returns whether the answer is what was asked for, or as good: a timer that is armed already is armed, and one that
+    /// is not paused goes on. An outcome that
     /// only a newer service knows is no yes.
     pub(super) fn is_yes(answer: &Received) -> bool {
         YES.contains(&answer.outcome.as_str())
@@ -177,6 +179,8 @@ mod tests {
     #[test]
     fn an_outcome_that_is_not_known_is_no_yes() {
         assert!(Receipt::is_yes(&answer("armed")), "what was asked for");
+        assert!(Receipt::is_yes(&answer("not_paused")), "as good as resumed");
+        assert!(!Receipt::is_yes(&answer("ended")), "nothing goes on");
         assert!(!Receipt::is_yes(&answer("not_found")), "nothing to disarm");
         assert!(!Receipt::is_yes(&answer("already_fired")), "nothing was armed");
         assert!(!Receipt::is_yes(&answer("too_late")), "nothing was disarmed");

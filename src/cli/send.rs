@@ -1,4 +1,4 @@
-//! `punctual arm`, `disarm`, `disarm-run`, `seal-run`: a command is sent, and its answer awaited if that was asked for.
+//! `punctual arm`, `disarm`, `pause`, `resume`, `disarm-run`, `seal-run`: a command is sent, and its answer awaited if that was asked for.
 //!
 //! Owns the way from flags to a command and from its answer to an exit code. Never decides what the service decides: a
 //! command with valid fields is sent as it is.
@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
-use super::args::{ArmArgs, DisarmArgs, DisarmRunArgs, PayloadArgs, SealRunArgs, SendArgs};
+use super::args::{ArmArgs, DisarmRunArgs, PayloadArgs, SealRunArgs, SendArgs, TimerArgs};
 use super::failure::{Code, Failure};
 use super::output::{Format, Output};
 use super::receipt::Receipt;
@@ -64,15 +64,27 @@ pub(super) fn arm(args: &ArmArgs, clock: &dyn Clock, out: &mut Output<'_>) -> Re
 ///
 /// # Errors
 /// When a flag is wrong, or sending fails, or the answer is no.
-pub(super) fn disarm(args: &DisarmArgs, clock: &dyn Clock, out: &mut Output<'_>) -> Result<(), Failure> {
-    let key = timer_key(&args.send, &args.run, &args.timer_id)?;
-    send(
-        &args.send,
-        &Setup::load(&args.send.kafka)?,
-        Action::Disarm { key, generation: args.generation.map(Generation) },
-        clock,
-        out,
-    )
+pub(super) fn disarm(args: &TimerArgs, clock: &dyn Clock, out: &mut Output<'_>) -> Result<(), Failure> {
+    let (key, generation) = timer(args)?;
+    send(&args.send, &Setup::load(&args.send.kafka)?, Action::Disarm { key, generation }, clock, out)
+}
+
+/// Sends a pause.
+///
+/// # Errors
+/// When a flag is wrong, or sending fails, or the answer is no.
+pub(super) fn pause(args: &TimerArgs, clock: &dyn Clock, out: &mut Output<'_>) -> Result<(), Failure> {
+    let (key, generation) = timer(args)?;
+    send(&args.send, &Setup::load(&args.send.kafka)?, Action::Pause { key, generation }, clock, out)
+}
+
+/// Sends a resume.
+///
+/// # Errors
+/// When a flag is wrong, or sending fails, or the answer is no.
+pub(super) fn resume(args: &TimerArgs, clock: &dyn Clock, out: &mut Output<'_>) -> Result<(), Failure> {
+    let (key, generation) = timer(args)?;
+    send(&args.send, &Setup::load(&args.send.kafka)?, Action::Resume { key, generation }, clock, out)
 }
 
 /// Sends a disarm of a whole run.
@@ -212,6 +224,10 @@ fn run_key(args: &SendArgs, run: &str) -> Result<RunKey, Failure> {
     let tenant = Tenant::parse(&args.tenant).map_err(|error| Failure::usage(format!("--tenant: {error}")))?;
     let run = Run::parse(run).map_err(|error| Failure::usage(format!("RUN: {error}")))?;
     Ok(RunKey { tenant, run })
+}
+
+fn timer(args: &TimerArgs) -> Result<(TimerKey, Option<Generation>), Failure> {
+    Ok((timer_key(&args.send, &args.run, &args.timer_id)?, args.generation.map(Generation)))
 }
 
 fn timer_key(args: &SendArgs, run: &str, timer_id: &str) -> Result<TimerKey, Failure> {

@@ -4,10 +4,10 @@
 
 use serde_json::{Value, json};
 
-use super::args::{TopicsArgs, TopicsCreateArgs};
 use super::failure::{Code, Failure};
 use super::output::{Cell, Format, Output, Tone};
 use super::setup::Setup;
+use super::topics_args::{TopicsArgs, TopicsCreateArgs};
 use crate::log::kafka::topics::findings::{Finding, Severity};
 use crate::log::kafka::topics::plan::Layout;
 use crate::log::kafka::topics::{Creation, Done, Topics};

@@ -44,6 +44,10 @@ impl ArmAnswer {
             Verdict::Sealed => Some(Self::Sealed),
             Verdict::Skipped => Some(Self::Skipped),
             Verdict::Disarmed { .. }
+            | Verdict::Paused { .. }
+            | Verdict::Resumed { .. }
+            | Verdict::NotPaused { .. }
+            | Verdict::Ended { .. }
             | Verdict::NotFound
             | Verdict::Changed { .. }
             | Verdict::AlreadyEnded { .. }
@@ -79,9 +83,109 @@ impl DisarmAnswer {
             Verdict::Disarmed { generation } => Some(Self::Disarmed { generation }),
             Verdict::NotFound => Some(Self::NotFound),
             Verdict::Changed { generation } => Some(Self::Changed { generation }),
+            Verdict::Paused { .. }
+            | Verdict::Resumed { .. }
+            | Verdict::NotPaused { .. }
+            | Verdict::Ended { .. }
+            | Verdict::Armed { .. }
+            | Verdict::AlreadyArmed { .. }
+            | Verdict::Replaced { .. }
+            | Verdict::AlreadyEnded { .. }
+            | Verdict::TooLate { .. }
+            | Verdict::RunDisarmed { .. }
+            | Verdict::RunSealed { .. }
+            | Verdict::Sealed
+            | Verdict::Skipped
+            | Verdict::Rejected(_) => None,
+        }
+    }
+}
+
+/// What came of a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PauseAnswer {
+    /// The timer is paused, now or since an earlier pause.
+    Paused {
+        /// Its version.
+        generation: Generation,
+    },
+    /// No timer with this identity is armed: it never was, has fired, or was disarmed.
+    NotFound,
+    /// The armed timer has another version than the one that was named, and is not touched.
+    Changed {
+        /// The version of the armed timer.
+        generation: Generation,
+    },
+}
+
+impl PauseAnswer {
+    /// Returns the answer, if the verdict is one on a pause.
+    pub(super) fn of(verdict: &Verdict) -> Option<Self> {
+        match *verdict {
+            Verdict::Paused { generation } => Some(Self::Paused { generation }),
+            Verdict::NotFound => Some(Self::NotFound),
+            Verdict::Changed { generation } => Some(Self::Changed { generation }),
             Verdict::Armed { .. }
             | Verdict::AlreadyArmed { .. }
             | Verdict::Replaced { .. }
+            | Verdict::Disarmed { .. }
+            | Verdict::Resumed { .. }
+            | Verdict::NotPaused { .. }
+            | Verdict::Ended { .. }
+            | Verdict::AlreadyEnded { .. }
+            | Verdict::TooLate { .. }
+            | Verdict::RunDisarmed { .. }
+            | Verdict::RunSealed { .. }
+            | Verdict::Sealed
+            | Verdict::Skipped
+            | Verdict::Rejected(_) => None,
+        }
+    }
+}
+
+/// What came of a resume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResumeAnswer {
+    /// The timer goes on.
+    Resumed {
+        /// Its version: a new one if it recurs and its due has passed.
+        generation: Generation,
+        /// Its due; what has passed is due at once.
+        due: Timestamp,
+    },
+    /// The timer was not paused, and goes on as it is.
+    NotPaused {
+        /// Its version.
+        generation: Generation,
+    },
+    /// The timer recurs, and no occurrence is left: it is gone.
+    Ended {
+        /// The version that has ended.
+        generation: Generation,
+    },
+    /// No timer with this identity is armed: it never was, has fired, or was disarmed.
+    NotFound,
+    /// The armed timer has another version than the one that was named, and is not touched.
+    Changed {
+        /// The version of the armed timer.
+        generation: Generation,
+    },
+}
+
+impl ResumeAnswer {
+    /// Returns the answer, if the verdict is one on a resume.
+    pub(super) fn of(verdict: &Verdict) -> Option<Self> {
+        match *verdict {
+            Verdict::Resumed { generation, due } => Some(Self::Resumed { generation, due }),
+            Verdict::NotPaused { generation } => Some(Self::NotPaused { generation }),
+            Verdict::Ended { generation } => Some(Self::Ended { generation }),
+            Verdict::NotFound => Some(Self::NotFound),
+            Verdict::Changed { generation } => Some(Self::Changed { generation }),
+            Verdict::Armed { .. }
+            | Verdict::AlreadyArmed { .. }
+            | Verdict::Replaced { .. }
+            | Verdict::Disarmed { .. }
+            | Verdict::Paused { .. }
             | Verdict::AlreadyEnded { .. }
             | Verdict::TooLate { .. }
             | Verdict::RunDisarmed { .. }
@@ -101,6 +205,10 @@ pub(super) fn removed(verdict: &Verdict) -> Option<u64> {
         | Verdict::AlreadyArmed { .. }
         | Verdict::Replaced { .. }
         | Verdict::Disarmed { .. }
+        | Verdict::Paused { .. }
+        | Verdict::Resumed { .. }
+        | Verdict::NotPaused { .. }
+        | Verdict::Ended { .. }
         | Verdict::NotFound
         | Verdict::Changed { .. }
         | Verdict::AlreadyEnded { .. }

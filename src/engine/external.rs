@@ -55,7 +55,7 @@ pub enum Settled {
         /// What failed.
         detail: String,
     },
-    /// It was disarmed or replaced meanwhile: nothing was done.
+    /// It was disarmed, replaced or paused meanwhile: nothing was done.
     Raced,
 }
 

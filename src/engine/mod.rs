@@ -1,7 +1,7 @@
 //! Durable timers inside an application, without Kafka: the same core over the same store, and the caller's own clock.
 //!
 //! ```text
-//!   arm, disarm, disarm_run, seal_run ──▶ ┌────────┐ ──▶ claim_due: held by a lease until disarmed
+//!   arm, disarm, pause, resume, …     ──▶ ┌────────┐ ──▶ claim_due: held by a lease until disarmed
 //!                                         │ Engine │ ──▶ fire_due: handlers ──▶ outbox ──▶ read_outbox, acknowledge
 //!                         now, a budget ─▶└────────┘ ──▶ begin_fire … settle: the application's own code
 //!                                       RocksDB or memory
@@ -52,7 +52,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-pub use answer::{ArmAnswer, Claimed, DisarmAnswer, Entry};
+pub use answer::{ArmAnswer, Claimed, DisarmAnswer, Entry, PauseAnswer, ResumeAnswer};
 pub use arguments::Arm;
 pub use error::EngineError;
 pub use external::{Firing, Settled};
@@ -149,6 +149,48 @@ impl Engine {
         Ok(answered(DisarmAnswer::of(&verdict)))
     }
 
+    /// Pauses a timer; with a generation only if it is that version. It stays pending with all that it has, and neither fires nor is claimed
+    /// until it is resumed. Pausing it again changes nothing.
+    ///
+    /// What a handler or the application has in hand meanwhile is dropped when it is done: *raced*.
+    ///
+    /// # Errors
+    /// [`EngineError::InvalidArgument`] when an identity is not one, the timer's row cannot be decoded, or `now` is outside the years 1970
+    /// to 9999; else when the state cannot be read or written.
+    #[expect(clippy::too_many_arguments, reason = "what a disarm takes, and the time")]
+    pub fn pause(
+        &self,
+        tenant: impl Into<String>,
+        run: impl Into<String>,
+        timer_id: impl Into<String>,
+        generation: Option<Generation>,
+        now: Timestamp,
+    ) -> Result<PauseAnswer, EngineError> {
+        let key = arguments::timer_key(&tenant.into(), &run.into(), &timer_id.into())?;
+        let verdict = self.judged(Action::Pause { key, generation }, now)?;
+        Ok(answered(PauseAnswer::of(&verdict)))
+    }
+
+    /// Resumes a paused timer; with a generation only if it is that version. It fires at its due, or when its lease or its rest ends, and at
+    /// once if that has passed. One that recurs goes on with its next occurrence after `now`, under a new generation if its due has
+    /// passed; if there is none left, it is gone.
+    ///
+    /// # Errors
+    /// As [`Engine::pause`].
+    #[expect(clippy::too_many_arguments, reason = "what a disarm takes, and the time")]
+    pub fn resume(
+        &self,
+        tenant: impl Into<String>,
+        run: impl Into<String>,
+        timer_id: impl Into<String>,
+        generation: Option<Generation>,
+        now: Timestamp,
+    ) -> Result<ResumeAnswer, EngineError> {
+        let key = arguments::timer_key(&tenant.into(), &run.into(), &timer_id.into())?;
+        let verdict = self.judged(Action::Resume { key, generation }, now)?;
+        Ok(answered(ResumeAnswer::of(&verdict)))
+    }
+
     /// Disarms all timers of a run, held ones too, and returns how many. The run can be armed again. If the call fails, either none of them
     /// is gone or all are.
     ///
@@ -213,7 +255,7 @@ impl Engine {
         })
     }
 
-    /// Returns how many timers of a tenant are pending: due, held, resting, of unknown kinds, all.
+    /// Returns how many timers of a tenant are pending: due, held, resting, paused, of unknown kinds, all.
     ///
     /// # Errors
     /// [`EngineError::InvalidArgument`] when the tenant is none; else when the state cannot be read.
@@ -223,7 +265,7 @@ impl Engine {
     }
 
     /// Returns the earliest instant at which a timer is due, or a lease or a rest ends, of any tenant and kind; it may have passed. `None`
-    /// if no timer is pending.
+    /// if no timer is pending but paused ones.
     ///
     /// # Errors
     /// When the state cannot be read.

@@ -70,6 +70,20 @@ fn rows_that_cannot_be_decoded_fail_no_claim() {
     assert_eq!(engine.pending_count(String::new()).unwrap(), 2);
 }
 
+/// N11: what cannot be read cannot be written anew either.
+#[test]
+fn rows_that_cannot_be_decoded_are_not_paused() {
+    let engine = over(poisoned(&[1]));
+    let refused = engine.pause("", "poisoned", "1", None, at(1)).unwrap_err();
+    assert!(matches!(refused, EngineError::InvalidArgument { .. }), "{refused}");
+    assert!(refused.to_string().contains("cannot be read"), "{refused}");
+    assert_eq!(
+        engine.resume("", "poisoned", "1", Some(Generation(2)), at(1)).unwrap(),
+        ResumeAnswer::Changed { generation: Generation(1) }
+    );
+    assert_eq!(engine.pending_count("").unwrap(), 1, "it is kept");
+}
+
 #[test]
 fn rows_that_cannot_be_decoded_use_a_budget_up_once() {
     let engine = over(poisoned(&[1, 2]));

@@ -76,7 +76,7 @@ impl Ready {
         match mutation {
             Mutation::Put { timer, .. } => {
                 self.remove(&timer.key);
-                if self.until.is_some_and(|until| timer.wake <= until) {
+                if self.until.is_some_and(|until| timer.due_key().wake <= until) {
                     self.insert(timer);
                 }
             }

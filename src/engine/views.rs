@@ -59,6 +59,10 @@ impl Lookup for Free<'_> {
 }
 
 impl View for Free<'_> {
+    fn timer(&self, at: Located) -> Result<Option<Timer>, StoreError> {
+        self.above.timer(at)
+    }
+
     fn timers_of(
         &self,
         run: &RunKey,
@@ -123,6 +127,10 @@ impl Lookup for Single<'_> {
 }
 
 impl View for Single<'_> {
+    fn timer(&self, at: Located) -> Result<Option<Timer>, StoreError> {
+        self.above.timer(at)
+    }
+
     fn timers_of(
         &self,
         run: &RunKey,

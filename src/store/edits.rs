@@ -38,6 +38,8 @@ pub(super) struct Edits {
     tenants: BTreeMap<Tenant, i64>,
     pub(super) cursors: BTreeMap<KindNumber, DueKey>,
     pending: BTreeMap<KindNumber, u64>,
+    /// How many of the pending timers are paused.
+    paused: BTreeMap<KindNumber, u64>,
     bytes: usize,
 }
 
@@ -63,7 +65,8 @@ impl Edits {
     /// Returns no changes, with the cursors and counts of a store in which no remembered id ends before `first_end`.
     pub(super) fn above(header: &StoreHeader, first_end: Timestamp) -> Self {
         let memory = Memory::above(header, first_end);
-        Self { cursors: header.cursors.clone(), pending: header.pending.clone(), memory, ..Self::default() }
+        let (pending, paused) = (header.pending.clone(), header.paused.clone());
+        Self { cursors: header.cursors.clone(), pending, paused, memory, ..Self::default() }
     }
 
     /// Takes a mutation.
@@ -71,7 +74,8 @@ impl Edits {
         match mutation {
             Mutation::Put { timer, previous } => {
                 self.unlink(&timer.key, previous);
-                self.link(timer);
+                let is_resumed = previous.is_some_and(|previous| previous.at.is_parked());
+                self.link(timer, is_resumed && is_on(Bug::ResumeNotRewound));
             }
             Mutation::Remove { key, previous } => {
                 let edit = self.unlink(&key, Some(previous));
@@ -94,7 +98,7 @@ impl Edits {
     /// Takes a timer from the place where the mutation found it.
     fn unlink(&mut self, key: &TimerKey, previous: Option<Located>) -> &TimerEdit {
         if let Some(previous) = previous {
-            self.count(key, previous.kind, -1);
+            self.count(key, previous, -1);
         }
         match self.timers.entry(key.clone()) {
             Entry::Vacant(entry) => {
@@ -118,10 +122,11 @@ impl Edits {
     }
 
     /// Puts a timer at its place, and the cursor before it (N1).
-    fn link(&mut self, timer: Box<Timer>) {
+    fn link(&mut self, timer: Box<Timer>, keeps_cursor: bool) {
         let (kind, place) = (timer.kind, timer.due_key());
-        self.count(&timer.key, kind, 1);
+        self.count(&timer.key, timer.located(), 1);
         if let Some(cursor) = self.cursors.get_mut(&kind)
+            && !keeps_cursor
             && !is_on(Bug::CursorNotRewound)
         {
             *cursor = place.min(*cursor);
@@ -133,9 +138,12 @@ impl Edits {
         edit.after = Some(timer);
     }
 
-    fn count(&mut self, key: &TimerKey, kind: KindNumber, by: i64) {
-        let pending = self.pending.entry(kind).or_default();
-        *pending = pending.checked_add_signed(by).expect("what is removed was counted when it was put (L8)");
+    fn count(&mut self, key: &TimerKey, Located { kind, at }: Located, by: i64) {
+        let counts = [Some(&mut self.pending), Some(&mut self.paused).filter(|_| at.is_parked())];
+        for counts in counts.into_iter().flatten() {
+            let count = counts.entry(kind).or_default();
+            *count = count.checked_add_signed(by).expect("what is removed was counted when it was put (L8)");
+        }
         let tenant = self.tenants.entry(key.run.tenant.clone()).or_default();
         *tenant += by;
         if *tenant == 0 {
@@ -192,6 +200,7 @@ impl Edits {
             header: StoreHeader {
                 cursors: self.cursors.clone(),
                 pending: self.pending.clone(),
+                paused: self.paused.clone(),
                 remembered: self.memory.count(),
                 ..header.clone()
             },
@@ -263,6 +272,11 @@ impl Edits {
     /// Returns per kind how many timers are pending.
     pub(super) fn pending(&self) -> &BTreeMap<KindNumber, u64> {
         &self.pending
+    }
+
+    /// Returns per kind how many of them are paused.
+    pub(super) fn paused(&self) -> &BTreeMap<KindNumber, u64> {
+        &self.paused
     }
 
     /// Returns by how much the tenant's number of pending timers changes.

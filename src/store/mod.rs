@@ -15,6 +15,8 @@ mod boxed;
 mod edits;
 #[cfg(test)]
 mod model_check;
+#[cfg(test)]
+mod model_steps;
 mod remembered;
 mod row;
 
@@ -98,6 +100,8 @@ pub struct StoreHeader {
     pub cursors: BTreeMap<KindNumber, DueKey>,
     /// Per kind, how many timers are pending.
     pub pending: BTreeMap<KindNumber, u64>,
+    /// Per kind, how many of them are paused.
+    pub paused: BTreeMap<KindNumber, u64>,
     /// How many ids are remembered.
     pub remembered: u64,
     /// The last time at which the store was known to be level with the changelog: for the age check.

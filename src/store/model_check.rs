@@ -1,27 +1,26 @@
 //! A naive model of a store and its overlay, and the check that compares them after each step: for tests of every store.
 //!
-//! Owns the steps, and values that tests of this layer share. The model is ordered maps of the timers and runs that are,
+//! Owns the model, and values that tests of this layer share. The model is ordered maps of the timers and runs that are,
 //! committed and open. Keeps: whatever can be read is compared, also what a later process would find in the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use proptest::prelude::*;
 
 use super::Store;
+use super::model_steps::Step;
 use super::overlay::Overlay;
 use crate::time::Timestamp;
-use crate::timer::command::{Encoding, Reply};
 use crate::timer::identity::{Run, RunKey, Tenant, TimerId, TimerKey};
 use crate::timer::kind::KindNumber;
-use crate::timer::model::{DueKey, Ending, Generation, Remembered, RunState, Seal, Sweep, SweepReply, Timer};
+use crate::timer::model::{DueKey, Ending, Generation, Remembered, RunState, Timer};
 use crate::timer::outcome::Mutation;
 use crate::timer::view::{DueRow, Lookup, View};
 
 const PAGES: [usize; 4] = [0, 1, 3, 1000];
-const RUNS: [(&str, &str); 4] = [("a", "r"), ("default", "r"), ("default", "r0"), ("default", "ré")];
-const IDS: [&str; 3] = [" ", "a", "a b"];
-const KINDS: [u32; 3] = [1, 2, 239];
+pub(super) const RUNS: [(&str, &str); 4] = [("a", "r"), ("default", "r"), ("default", "r0"), ("default", "ré")];
+pub(super) const IDS: [&str; 3] = [" ", "a", "a b"];
+pub(super) const KINDS: [u32; 3] = [1, 2, 239];
 
 pub(super) fn millis(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
@@ -50,6 +49,7 @@ pub(super) fn timer(id: &str, wake: i64, generation: u64) -> Timer {
         outbox: Vec::new(),
         recurring: None,
         resolved_with: None,
+        paused: None,
         claim: None,
     }
 }
@@ -62,49 +62,6 @@ pub(super) fn remove(timer: &Timer) -> Mutation {
     Mutation::Remove { key: timer.key.clone(), previous: timer.located() }
 }
 
-/// What may happen to the state; numbers choose among the few identities.
-#[derive(Clone, Debug)]
-pub(super) enum Step {
-    Arm { run: usize, id: usize, kind: usize, wake: i64 },
-    Redate { run: usize, id: usize, by: i64 },
-    Remove { run: usize, id: usize },
-    Know { run: usize, state: RunState },
-    Advance { kind: usize, short_of: u64 },
-    Remember { run: usize, id: usize, until: i64 },
-    Drop { run: usize, id: usize },
-    Forget { now: i64, rows_max: usize },
-    Commit,
-    Clear,
-}
-
-pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let (run, id, kind) = (0..RUNS.len(), 0..IDS.len(), 0..KINDS.len());
-    let step = prop_oneof![
-        6 => (run.clone(), id.clone(), kind.clone(), 0..30_i64)
-            .prop_map(|(run, id, kind, wake)| Step::Arm { run, id, kind, wake }),
-        3 => (run.clone(), id.clone(), 0..30_i64).prop_map(|(run, id, by)| Step::Redate { run, id, by }),
-        4 => (run.clone(), id.clone()).prop_map(|(run, id)| Step::Remove { run, id }),
-        2 => (run.clone(), run_state()).prop_map(|(run, state)| Step::Know { run, state }),
-        3 => (kind, 0..3_u64).prop_map(|(kind, short_of)| Step::Advance { kind, short_of }),
-        4 => (run.clone(), id.clone(), 0..30_i64).prop_map(|(run, id, until)| Step::Remember { run, id, until }),
-        1 => (run.clone(), id.clone()).prop_map(|(run, id)| Step::Drop { run, id }),
-        2 => (0..35_i64, 0..4_usize).prop_map(|(now, rows_max)| Step::Forget { now, rows_max }),
-        2 => Just(Step::Commit),
-        1 => Just(Step::Clear),
-    ];
-    proptest::collection::vec(step, 1..60)
-}
-
-fn run_state() -> impl Strategy<Value = RunState> {
-    let seal = proptest::option::of(0..30_i64).prop_map(|until| Seal { until: until.map(millis) });
-    let sweep = (1..9_u64).prop_map(|below| {
-        let reply = Reply { correlation_id: "c".to_owned(), encoding: Encoding::Json };
-        Sweep { below: Generation(below), removed: 1, replies: vec![SweepReply { reply, sealed: true }] }
-    });
-    let (seal, sweep) = (proptest::option::of(seal), proptest::option::of(sweep));
-    (seal, sweep).prop_map(|(seal, sweep)| RunState { seal, sweep })
-}
-
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Model {
     timers: BTreeMap<TimerKey, Timer>,
@@ -113,10 +70,20 @@ struct Model {
 }
 
 impl Model {
-    fn of_kind(&self, kind: KindNumber) -> Vec<&Timer> {
-        let mut timers: Vec<&Timer> = self.timers.values().filter(|timer| timer.kind == kind).collect();
-        timers.sort_by_key(|timer| timer.due_key());
+    /// Returns the timers of a kind that are not paused, in due order.
+    fn live(&self, kind: KindNumber) -> Vec<&Timer> {
+        let mut timers: Vec<&Timer> = self.of_kind(kind).filter(|timer| timer.paused.is_none()).collect();
+        timers.sort_by_key(|timer| (timer.wake, timer.generation));
         timers
+    }
+
+    fn of_kind(&self, kind: KindNumber) -> impl Iterator<Item = &Timer> {
+        self.timers.values().filter(move |timer| timer.kind == kind)
+    }
+
+    /// Returns how many timers of a kind are pending, and how many of them are paused.
+    fn counts(&self, kind: KindNumber) -> (u64, u64) {
+        (self.of_kind(kind).count() as u64, self.of_kind(kind).filter(|timer| timer.paused.is_some()).count() as u64)
     }
 
     fn ends(&self) -> Vec<(TimerKey, Remembered)> {
@@ -166,6 +133,12 @@ impl<S: Store> Check<S> {
                     later.wake = millis(later.due.as_millis() + by);
                     later.attempt += 1;
                     self.put(&later);
+                }
+            }
+            Step::Pause { run, id } => {
+                if let Some(mut timer) = self.open.timers.get(&key(run, id)).cloned() {
+                    timer.paused = if timer.paused.is_some() { None } else { Some(Timestamp::EPOCH) };
+                    self.put(&timer);
                 }
             }
             Step::Remove { run, id } => {
@@ -225,7 +198,7 @@ impl<S: Store> Check<S> {
 
     fn advance(&mut self, kind: KindNumber, short_of: u64) {
         let end = DueKey { wake: millis(60), generation: Generation(0) };
-        let mut to = self.open.of_kind(kind).first().map_or(end, |timer| timer.due_key());
+        let mut to = self.open.live(kind).first().map_or(end, |timer| timer.due_key());
         to.generation.0 = to.generation.0.saturating_sub(short_of);
         let before = self.overlay.cursor(kind);
         self.overlay.fold(Mutation::Advance { kind, to });
@@ -257,9 +230,9 @@ impl<S: Store> Check<S> {
         for kind in KINDS.map(kind) {
             let cursor = store.header().cursors.get(&kind).copied().unwrap_or(DueKey::MIN);
             let rows = store.due(kind, cursor, Timestamp::MAX, 1000).unwrap();
-            assert_eq!(rows, due_rows(self.committed.of_kind(kind)), "no live row is below the persisted cursor (R25)");
-            let of_kind = self.committed.of_kind(kind).len() as u64;
-            assert_eq!(store.header().pending.get(&kind).copied().unwrap_or_default(), of_kind, "counts are persisted");
+            assert_eq!(rows, due_rows(self.committed.live(kind)), "no live row is below the persisted cursor (R25)");
+            let counts = [&store.header().pending, &store.header().paused].map(|counts| of(counts, kind));
+            assert_eq!(<(u64, u64)>::from(counts), self.committed.counts(kind), "counts are persisted");
         }
         for timer in self.committed.timers.values() {
             assert_eq!(store.timer(timer.located()).unwrap().as_ref(), Some(timer));
@@ -282,6 +255,9 @@ impl<S: Store> Check<S> {
             let key = key(run, id);
             assert_eq!(self.overlay.locate(&key).unwrap(), self.open.timers.get(&key).map(Timer::located), "{key}");
             assert_eq!(self.overlay.remembered(&key).unwrap(), self.open.remembered.get(&key).copied(), "{key}");
+            if let Some(timer) = self.open.timers.get(&key) {
+                assert_eq!(self.overlay.timer(timer.located()).unwrap().as_ref(), Some(timer), "{key}");
+            }
         }
         for kind in KINDS.map(kind) {
             self.compare_kind(kind);
@@ -310,9 +286,9 @@ impl<S: Store> Check<S> {
     }
 
     fn compare_kind(&self, kind: KindNumber) {
-        let timers = self.open.of_kind(kind);
-        let pending = self.overlay.pending().get(&kind).copied().unwrap_or_default();
-        assert_eq!(pending, timers.len() as u64, "pending of kind {kind} (L8)");
+        let timers = self.open.live(kind);
+        let counts = [self.overlay.pending(), self.overlay.paused()].map(|counts| of(counts, kind));
+        assert_eq!(<(u64, u64)>::from(counts), self.open.counts(kind), "pending and paused of kind {kind} (L8)");
         assert_eq!(self.overlay.next_wake(kind).unwrap(), timers.first().map(|timer| timer.wake), "kind {kind}");
         for until in [0, 7, 15, 100] {
             let due = timers.iter().copied().filter(|timer| timer.wake <= millis(until));
@@ -354,6 +330,10 @@ impl<S: Store> Check<S> {
             }
         }
     }
+}
+
+fn of(counts: &BTreeMap<KindNumber, u64>, kind: KindNumber) -> u64 {
+    counts.get(&kind).copied().unwrap_or_default()
 }
 
 fn key(run: usize, id: usize) -> TimerKey {

@@ -146,6 +146,11 @@ impl<S: Store> Overlay<S> {
         self.edits.pending()
     }
 
+    /// Returns per kind how many of them are paused.
+    pub fn paused(&self) -> &BTreeMap<KindNumber, u64> {
+        self.edits.paused()
+    }
+
     /// Returns how many timers of the tenant are pending, swept ones included until they are removed.
     ///
     /// # Errors
@@ -262,7 +267,7 @@ impl<S: Store> Overlay<S> {
 
     /// Returns the changed timers of the scan.
     fn open(&self, scan: Scan) -> impl Iterator<Item = &Timer> {
-        let timers = self.edits.live(scan.kind, scan.from).take_while(move |timer| timer.wake <= scan.until);
+        let timers = self.edits.live(scan.kind, scan.from).take_while(move |timer| timer.due_key().wake <= scan.until);
         timers.take(scan.rows_max)
     }
 
@@ -324,6 +329,13 @@ impl<S: Store> Lookup for Overlay<S> {
 }
 
 impl<S: Store> View for Overlay<S> {
+    fn timer(&self, at: Located) -> Result<Option<Timer>, StoreError> {
+        match self.edits.at(at) {
+            Some(key) => Ok(self.edits.timer(key).and_then(|edit| edit.after.as_deref().cloned())),
+            None => self.store.timer(at),
+        }
+    }
+
     fn timers_of(
         &self,
         run: &RunKey,

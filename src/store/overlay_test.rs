@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::store::StoreHeader;
 use crate::store::memory::MemoryStore;
-use crate::store::model_check::{check_steps, kind, millis, put, remove, steps, timer};
+use crate::store::model_check::{check_steps, kind, millis, put, remove, timer};
+use crate::store::model_steps::steps;
 use crate::timer::model::{Ending, Generation};
 
 proptest! {

@@ -133,10 +133,14 @@ impl<S: Store> Task<S> {
             self.tally.unchanged += 1;
         }
         self.tally.late += u64::from(outcome.is_late);
-        if outcome.mutations.iter().any(takes_generation) || is_removal(&command.action) {
-            self.open.generation = Generation(self.open.generation.0 + 1);
+        let next = self.open.generation;
+        if outcome.mutations.iter().any(|mutation| mutation.generation_behind(next) > next)
+            || is_removal(&command.action)
+        {
+            self.open.generation = Generation(next.0 + 1);
         }
-        self.take(outcome, rules, Cause::Command);
+        let cause = if is_pause(&command.action) { Cause::Pause } else { Cause::Command };
+        self.take(outcome, rules, cause);
         Ok(())
     }
 
@@ -263,11 +267,12 @@ impl<S: Store> Task<S> {
                         *self.tally.armed.entry(timer.kind).or_insert(0) += 1;
                     }
                 }
-                (Mutation::Remove { .. }, Cause::Command) => self.tally.disarmed += 1,
-                (Mutation::Remove { .. }, Cause::Time)
+                (Mutation::Remove { .. }, Cause::Command | Cause::Pause) => self.tally.disarmed += 1,
+                (Mutation::Put { .. }, Cause::Pause)
+                | (Mutation::Remove { .. }, Cause::Time)
                 | (
                     Mutation::Run { .. } | Mutation::Remember { .. } | Mutation::Advance { .. },
-                    Cause::Command | Cause::Time,
+                    Cause::Command | Cause::Pause | Cause::Time,
                 ) => {}
             }
             self.fold(mutation);
@@ -293,20 +298,22 @@ impl<S: Store> Task<S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
     Command,
+    /// A pause or a resume: what it puts was armed before.
+    Pause,
     Time,
 }
 
 /// Returns the kinds of timers that handlers armed for an instant that has come: they fire with the next tick.
 fn armed_for_now(outcome: &Outcome, now: Timestamp) -> BTreeSet<KindNumber> {
     let due = outcome.mutations.iter().filter_map(|mutation| match mutation {
-        Mutation::Put { timer, .. } => Some(timer).filter(|timer| timer.wake <= now),
+        Mutation::Put { timer, .. } => Some(timer).filter(|timer| timer.due_key().wake <= now),
         Mutation::Remove { .. } | Mutation::Run { .. } | Mutation::Remember { .. } | Mutation::Advance { .. } => None,
     });
     due.map(|timer| timer.kind).collect()
 }
 
-fn takes_generation(mutation: &Mutation) -> bool {
-    matches!(mutation, Mutation::Put { .. })
+fn is_pause(action: &Action) -> bool {
+    matches!(action, Action::Pause { .. } | Action::Resume { .. })
 }
 
 fn is_removal(action: &Action) -> bool {

@@ -242,7 +242,8 @@ impl<S: Store> Task<S> {
                 if let Some(wake) = self.wakes.get_mut(&timer.kind)
                     && !is_on(Bug::WakeForgetsEarlierArm)
                 {
-                    *wake = earlier(*wake, Some(timer.wake));
+                    let place = timer.due_key();
+                    *wake = earlier(*wake, Some(place.wake).filter(|_| !place.is_parked()));
                 }
                 if let Some(previous) = previous {
                     self.forget_wake(previous.kind, previous.at.wake);

@@ -297,8 +297,9 @@ impl<S: Store> Task<S> {
             StateKey::Timer(key) => {
                 let previous = self.overlay.locate(&key)?;
                 match record.value.as_deref().map(wire::state::decode_timer) {
-                    Some(Ok(timer)) if timer.key == key && !self.overlay.has_other_at(timer.located(), &key) => {
+                    Some(Ok(mut timer)) if timer.key == key && !self.overlay.has_other_at(timer.located(), &key) => {
                         self.open.generation = self.open.generation.max(Generation(timer.generation.0 + 1));
+                        timer.paused = timer.paused.filter(|_| !is_on(Bug::PauseNotRestored));
                         self.fold(Mutation::Put { timer: Box::new(timer), previous });
                     }
                     Some(Ok(_) | Err(_)) => {

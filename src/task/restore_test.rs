@@ -99,6 +99,7 @@ fn two_timers_at_one_place_are_one_and_a_record_that_cannot_be() {
             outbox: Vec::new(),
             recurring: None,
             resolved_with: None,
+            paused: None,
             claim: None,
         }
     };

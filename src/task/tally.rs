@@ -14,9 +14,9 @@ use crate::timer::outcome::Reason;
 pub struct Tally {
     /// Timers armed, replaced or dated anew by their handler, per kind.
     pub armed: BTreeMap<KindNumber, u64>,
-    /// Timers removed by a disarm, a disarm-run or a seal.
+    /// Timers removed by a disarm, a disarm-run, a seal, or a resume that found no occurrence left.
     pub disarmed: u64,
-    /// Commands that changed nothing: duplicates, disarms of what is not there, arms of a sealed run.
+    /// Commands that changed nothing: duplicates, commands about timers that are not there, arms of a sealed run.
     pub unchanged: u64,
     /// Commands that came after their timer had ended, and met its remembered id.
     pub late: u64,
@@ -26,7 +26,7 @@ pub struct Tally {
     pub forwarded: u64,
     /// Answers sent to the results topic.
     pub answered: u64,
-    /// Timers fired: their kind and their lateness, fired − max(due, time of arming).
+    /// Timers fired: their kind and their lateness, fired − max(due, time of arming, time of a resume).
     pub fired: Vec<(KindNumber, Duration)>,
     /// Outbox records sent.
     pub outbox: u64,

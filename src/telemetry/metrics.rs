@@ -73,13 +73,16 @@ const fn histogram(
 pub const ARMED: Metric =
     counter("punctual_armed_total", &["kind"], "Timers armed or replaced, in committed transactions.");
 /// Timers cancelled.
-pub const DISARMED: Metric =
-    counter("punctual_disarmed_total", &[], "Timers removed by a disarm, a disarm-run or a seal-run.");
+pub const DISARMED: Metric = counter(
+    "punctual_disarmed_total",
+    &[],
+    "Timers removed by a disarm, a disarm-run, a seal-run, or a resume that found no occurrence left.",
+);
 /// Commands without effect.
 pub const UNCHANGED: Metric = counter(
     "punctual_unchanged_total",
     &[],
-    "Commands that changed nothing: duplicate arms, disarms of what is not there, arms of a sealed run.",
+    "Commands that changed nothing: duplicates, commands about timers that are not there, arms of a sealed run.",
 );
 /// Commands that came too late.
 pub const LATE: Metric = counter(
@@ -128,11 +131,15 @@ pub const LATENESS: Metric = histogram(
     "punctual_lateness_seconds",
     Buckets::Wide,
     &["kind"],
-    "Lateness of fired timers: time of firing minus the later of due and time of arming.",
+    "Lateness of fired timers: time of firing minus the latest of due, time of arming and time of a resume.",
 );
 
 /// Timers waiting.
-pub const PENDING: Metric = gauge("punctual_pending_timers", &["kind", "worker"], "Timers armed and not yet fired.");
+pub const PENDING: Metric =
+    gauge("punctual_pending_timers", &["kind", "worker"], "Timers armed and not yet fired, paused ones too.");
+/// Timers paused.
+pub const PAUSED: Metric =
+    gauge("punctual_paused_timers", &["kind", "worker"], "Timers that are paused: they fire once they are resumed.");
 /// Timers waiting of kinds that nobody fires.
 pub const UNKNOWN_KIND: Metric = gauge(
     "punctual_unknown_kind_timers",
@@ -239,7 +246,7 @@ pub const BUILD_INFO: Metric = gauge(
 );
 
 /// All metrics, in the order of docs/operations.md.
-pub const ALL: [Metric; 33] = [
+pub const ALL: [Metric; 34] = [
     ARMED,
     DISARMED,
     UNCHANGED,
@@ -254,6 +261,7 @@ pub const ALL: [Metric; 33] = [
     RACED,
     LATENESS,
     PENDING,
+    PAUSED,
     UNKNOWN_KIND,
     REMEMBERED,
     OVERDUE,

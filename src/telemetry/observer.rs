@@ -46,6 +46,7 @@ struct KindMetrics {
     expired: Counter,
     lateness: Histogram,
     pending: Gauge,
+    paused: Gauge,
     overdue: Gauge,
     held: Gauge,
 }
@@ -117,15 +118,18 @@ impl<C: Clock> WorkerObserver<C> {
             sums
         };
         let (pending, overdue) = (sum(|holdings| &holdings.pending), sum(|holdings| &holdings.overdue));
+        let paused = sum(|holdings| &holdings.paused);
         let count = |sums: &BTreeMap<KindNumber, u64>, kind| as_f64(sums.get(kind).copied().unwrap_or(0));
         for (kind, metrics) in &self.kinds {
             metrics.pending.set(count(&pending, kind));
+            metrics.paused.set(count(&paused, kind));
             metrics.overdue.set(count(&overdue, kind));
         }
         let unknown = |sums: &BTreeMap<KindNumber, u64>| {
             as_f64(sums.iter().filter(|(kind, _)| !self.kinds.contains_key(kind)).map(|(_, count)| count).sum())
         };
         self.unknown.pending.set(unknown(&pending));
+        self.unknown.paused.set(unknown(&paused));
         self.unknown.overdue.set(unknown(&overdue));
         self.passes.unknown_kind.set(unknown(&pending));
         self.passes.remembered.set(as_f64(self.holdings.values().map(|holdings| holdings.remembered).sum()));
@@ -266,6 +270,7 @@ impl KindMetrics {
             expired: counter!(metrics::EXPIRED.name, "kind" => kind.clone()),
             lateness: histogram!(metrics::LATENESS.name, "kind" => kind.clone()),
             pending: gauge!(metrics::PENDING.name, "kind" => kind.clone(), "worker" => worker.clone()),
+            paused: gauge!(metrics::PAUSED.name, "kind" => kind.clone(), "worker" => worker.clone()),
             overdue: gauge!(metrics::OVERDUE.name, "kind" => kind.clone(), "worker" => worker.clone()),
             held: gauge!(metrics::KIND_HELD.name, "kind" => kind, "worker" => worker),
         }

@@ -168,6 +168,7 @@ fn lateness_falls_into_buckets_from_a_millisecond_to_an_hour() {
 fn gauges_are_sums_over_the_tasks_that_are_here() {
     let held = |pending: u64, overdue: u64, oldest: u64| Holdings {
         pending: BTreeMap::from([(number(1), pending), (number(9), 1)]),
+        paused: BTreeMap::from([(number(1), pending / 5)]),
         remembered: pending,
         overdue: BTreeMap::from([(number(1), overdue)]),
         oldest_overdue: Duration::from_secs(oldest),
@@ -183,6 +184,7 @@ fn gauges_are_sums_over_the_tasks_that_are_here() {
             &metrics.render(),
             &[
                 &pending(15),
+                "punctual_paused_timers{kind=\"email\",worker=\"0\"} 3",
                 "punctual_overdue_timers{kind=\"email\",worker=\"0\"} 3",
                 "punctual_unknown_kind_timers{worker=\"0\"} 2",
                 "punctual_pending_timers{kind=\"unknown\",worker=\"0\"} 2",

@@ -77,6 +77,17 @@ fn commands_are_those_of_a_client() {
     assert_eq!(rejection.reason, Reason::Unreadable);
 }
 
+#[test]
+fn a_paused_timer_has_no_turn_until_it_is_resumed() {
+    let bench = bench();
+    let sent = |json: &str| bench.send(json.to_owned()).unwrap();
+    sent(r#"{"run":"r","arm":{"timer_id":"t","kind":"one","after":"PT1H"}}"#);
+    assert!(matches!(sent(r#"{"run":"r","pause":{"timer_id":"t"}}"#), Verdict::Paused { .. }));
+    assert_eq!(bench.run_for(Duration::from_hours(24)).unwrap(), 0);
+    assert!(matches!(sent(r#"{"run":"r","resume":{"timer_id":"t"}}"#), Verdict::Resumed { .. }));
+    assert_eq!(bench.step().unwrap().fired, 1);
+}
+
 /// Arms the next link of a chain, by a clone of the engine.
 struct Chain(Engine);
 

@@ -12,6 +12,7 @@ use super::kind::{KIND_NUMBER_MAX, Kind, KindNumber, KindRef, PastDue, Registry}
 use super::limits::Limits;
 use super::model::{Claim, Ending, Generation, Located, RunState, Timer};
 use super::outcome::{Answer, Mutation, Outcome, Reason, Rejection, Verdict};
+use super::pause;
 use super::remember;
 use super::schedule::{self, Scheduled};
 use super::size::Emitted;
@@ -67,6 +68,8 @@ pub fn apply<V: View>(view: &V, command: &Command, context: &Context<'_>) -> Res
     let verdict = match &command.action {
         Action::Arm(arm) => judge_arm(view, arm, Origin::Client, context, &mut outcome)?,
         Action::Disarm { key, generation } => disarm(view, key, *generation, context, &mut outcome)?,
+        Action::Pause { key, generation } => pause::pause(view, key, *generation, context, &mut outcome)?,
+        Action::Resume { key, generation } => pause::resume(view, key, *generation, context, &mut outcome)?,
         Action::DisarmRun { run } => {
             let request = sweep::Request { run, seal: None, reply: command.reply.as_ref(), context };
             match sweep::begin(view, &request, &mut outcome)? {
@@ -267,6 +270,7 @@ fn timer_of(arm: &Arm, resolved: &Resolved, generation: Generation) -> Timer {
         outbox: arm.outbox.clone(),
         recurring: resolved.scheduled.recurring.clone(),
         resolved_with: resolved.scheduled.resolved_with,
+        paused: None,
         claim: resolved.claim,
     }
 }
@@ -297,7 +301,12 @@ pub(super) fn disarm<V: Lookup>(
     Ok(Verdict::Disarmed { generation: armed })
 }
 
-fn live_timer<V: Lookup>(view: &V, key: &TimerKey, found: Option<Located>) -> Result<Option<Located>, V::Error> {
+/// Returns where a timer is that no sweep has cancelled.
+pub(super) fn live_timer<V: Lookup>(
+    view: &V,
+    key: &TimerKey,
+    found: Option<Located>,
+) -> Result<Option<Located>, V::Error> {
     let Some(located) = found else {
         return Ok(None);
     };

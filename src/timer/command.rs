@@ -57,6 +57,20 @@ pub enum Action {
         /// Cancels only this version of it.
         generation: Option<Generation>,
     },
+    /// Holds a timer until it is resumed.
+    Pause {
+        /// The timer.
+        key: TimerKey,
+        /// Pauses only this version of it.
+        generation: Option<Generation>,
+    },
+    /// Lets a paused timer go on.
+    Resume {
+        /// The timer.
+        key: TimerKey,
+        /// Resumes only this version of it.
+        generation: Option<Generation>,
+    },
     /// Cancels all timers of a run.
     DisarmRun {
         /// The run.
@@ -76,7 +90,7 @@ impl Action {
     pub fn run(&self) -> &RunKey {
         match self {
             Self::Arm(arm) => &arm.key.run,
-            Self::Disarm { key, .. } => &key.run,
+            Self::Disarm { key, .. } | Self::Pause { key, .. } | Self::Resume { key, .. } => &key.run,
             Self::DisarmRun { run } | Self::SealRun { run, .. } => run,
         }
     }
@@ -85,7 +99,7 @@ impl Action {
     pub fn timer(&self) -> Option<&TimerKey> {
         match self {
             Self::Arm(arm) => Some(&arm.key),
-            Self::Disarm { key, .. } => Some(key),
+            Self::Disarm { key, .. } | Self::Pause { key, .. } | Self::Resume { key, .. } => Some(key),
             Self::DisarmRun { .. } | Self::SealRun { .. } => None,
         }
     }

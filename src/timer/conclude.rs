@@ -205,6 +205,10 @@ fn take_command<V: Lookup>(
         | Verdict::AlreadyEnded { .. }
         | Verdict::Replaced { .. }
         | Verdict::Disarmed { .. }
+        | Verdict::Paused { .. }
+        | Verdict::Resumed { .. }
+        | Verdict::NotPaused { .. }
+        | Verdict::Ended { .. }
         | Verdict::NotFound
         | Verdict::TooLate { .. }
         | Verdict::Changed { .. }

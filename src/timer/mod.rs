@@ -33,6 +33,7 @@ pub mod sweep;
 pub mod view;
 
 mod conclude;
+mod pause;
 mod remember;
 mod size;
 mod staged;

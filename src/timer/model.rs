@@ -1,7 +1,7 @@
 //! The state of timers: what is stored, recovered and folded.
 //!
 //! Owns [`Timer`], [`RunState`] and the keys that place them. Never knows bytes: encodings are in `wire` and `store::key`.
-//! Keeps: due, payload and generation of a timer never change; only its wake and attempt do.
+//! Keeps: due, payload and generation of a timer never change; only its wake and attempt do, and whether it is paused.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ pub struct Timer {
     pub kind: KindNumber,
     /// When it is to fire; resolved once, when the arm was applied.
     pub due: Timestamp,
-    /// When it is next looked at: its due, or later after a failure.
+    /// When it is next looked at: its due, or later after a failure, a delivery or a resume.
     pub wake: Timestamp,
     /// Its version.
     pub generation: Generation,
@@ -77,6 +77,8 @@ pub struct Timer {
     pub recurring: Option<Box<Recurring>>,
     /// The digest of what its due was resolved with; `None` if that was nothing but its own command.
     pub resolved_with: Option<Digest>,
+    /// Since when it is paused: it has no wake until it is resumed. `None` is not.
+    pub paused: Option<Timestamp>,
 }
 
 /// Delivery by claim: a timer that has fired is held by a lease, and fires again when that runs out.
@@ -98,9 +100,11 @@ impl Claim {
 }
 
 impl Timer {
-    /// Returns the place of the timer in the due order of its kind.
+    /// Returns the place of the timer in the due order of its kind: one that is paused is parked.
     pub fn due_key(&self) -> DueKey {
-        DueKey { wake: self.wake, generation: self.generation }
+        let is_parked = self.paused.is_some() && !is_on(Bug::PausedNotParked);
+        let wake = if is_parked { DueKey::PARKED } else { self.wake };
+        DueKey { wake, generation: self.generation }
     }
 
     /// Returns where the timer is found.
@@ -121,6 +125,13 @@ pub struct DueKey {
 impl DueKey {
     /// Before every place.
     pub const MIN: Self = Self { wake: Timestamp::EPOCH, generation: Generation(0) };
+    /// The wake of a place behind all instants, where paused timers are: no scan, and no search for the next wake, comes there.
+    const PARKED: Timestamp = Timestamp::from_millis(i64::MAX);
+
+    /// Returns whether it is the place of a paused timer.
+    pub fn is_parked(self) -> bool {
+        self.wake == Self::PARKED
+    }
 
     /// Returns the place right behind this one.
     #[must_use]

@@ -101,11 +101,10 @@ pub struct FiredEvent {
 }
 
 impl FiredEvent {
-    /// Returns how late it is: since its due or its arming, whichever is later; of an attempt that follows another, since its
-    /// wake.
+    /// Returns how late it is: since its due, its arming or its wake, whichever is latest. The wake is later than the due after
+    /// another attempt, or after a resume.
     pub fn lateness(&self) -> Duration {
-        let first = self.timer.due.max(self.timer.armed);
-        self.fired.since(if self.attempt > 1 { first.max(self.timer.wake) } else { first })
+        self.fired.since(self.timer.due.max(self.timer.armed).max(self.timer.wake))
     }
 }
 
@@ -185,6 +184,28 @@ pub enum Verdict {
         /// The version that was cancelled.
         generation: Generation,
     },
+    /// The timer is paused, now or since an earlier pause.
+    Paused {
+        /// Its version.
+        generation: Generation,
+    },
+    /// The timer goes on.
+    Resumed {
+        /// Its version: a new one if it recurs and its due has passed.
+        generation: Generation,
+        /// Its due; what has passed fires at once.
+        due: Timestamp,
+    },
+    /// The timer was not paused when the resume came, and goes on.
+    NotPaused {
+        /// Its version.
+        generation: Generation,
+    },
+    /// The timer recurs, and no occurrence is left after the resume: it is gone.
+    Ended {
+        /// The version that has ended.
+        generation: Generation,
+    },
     /// No timer with this identity is armed: it never was, has fired, or was disarmed.
     NotFound,
     /// The timer had fired for the last time, or gone to the dead-letter topic, when the disarm came.
@@ -192,7 +213,7 @@ pub enum Verdict {
         /// The version that had ended.
         generation: Generation,
     },
-    /// The armed timer has another version than the disarm named.
+    /// The armed timer has another version than the command named.
     Changed {
         /// The version of the armed timer.
         generation: Generation,

@@ -21,6 +21,18 @@ pub struct Recurring {
     pub fired: u64,
 }
 
+/// Returns the timer as a resume at `at` leaves it that has passed its due: the occurrences up to then are left out, and count for
+/// nothing. `None` if there is none behind them.
+pub(super) fn after_pause(
+    timer: &Timer,
+    recurring: &Recurring,
+    at: Timestamp,
+    generation: Generation,
+) -> Option<Timer> {
+    let due = recurring.recurrence.next(at, recurring.fired)?;
+    Some(Timer { due, wake: due, generation, ..timer.clone() })
+}
+
 /// Returns the timer as a fire at `now` leaves it, under the next generation; `None` if it does not fire again.
 pub(super) fn after_fire(timer: &Timer, now: Timestamp, generation: Generation) -> Option<Timer> {
     let recurring = timer.recurring.as_deref()?;

@@ -68,6 +68,11 @@ impl Lookup for Maps {
 }
 
 impl View for Maps {
+    fn timer(&self, at: Located) -> Result<Option<Timer>, Infallible> {
+        let is_broken = self.undecodable.contains(&(at.kind, at.at));
+        Ok(self.timers.values().find(|timer| timer.located() == at && !is_broken).cloned())
+    }
+
     fn timers_of(
         &self,
         run: &RunKey,
@@ -212,6 +217,18 @@ impl World {
         self
     }
 
+    pub(super) fn pause(&mut self, now: i64, id: &str, generation: Option<u64>) -> &mut Self {
+        let generation = generation.map(Generation);
+        self.command(Some(at(now)), at(now), Action::Pause { key: key(id), generation });
+        self
+    }
+
+    pub(super) fn resume(&mut self, now: i64, id: &str, generation: Option<u64>) -> &mut Self {
+        let generation = generation.map(Generation);
+        self.command(Some(at(now)), at(now), Action::Resume { key: key(id), generation });
+        self
+    }
+
     pub(super) fn disarm_run(&mut self, now: i64) -> &mut Self {
         self.command(Some(at(now)), at(now), Action::DisarmRun { run: key("x").run });
         self
@@ -323,6 +340,10 @@ fn verdict(verdict: &Verdict) -> String {
         Verdict::AlreadyEnded { ending: Ending::Expired(ended) } => format!("already expired {}", ended.0),
         Verdict::AlreadyEnded { ending: Ending::NeverArmed } => "already disarmed".to_owned(),
         Verdict::TooLate { generation } => format!("too late for {}", generation.0),
+        Verdict::Paused { generation } => format!("paused {}", generation.0),
+        Verdict::Resumed { generation, due } => format!("resumed {} for {due}", generation.0),
+        Verdict::NotPaused { generation } => format!("not paused {}", generation.0),
+        Verdict::Ended { generation } => format!("ended {}", generation.0),
         Verdict::NotFound => "not found".to_owned(),
         Verdict::RunDisarmed { count } => format!("run disarmed, {count}"),
         Verdict::RunSealed { count } => format!("run sealed, {count}"),

@@ -62,6 +62,12 @@ pub trait Lookup {
 
 /// State as the core reads it.
 pub trait View: Lookup {
+    /// Returns the timer at this place, if its body can be decoded.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    fn timer(&self, at: Located) -> Result<Option<Timer>, Self::Error>;
+
     /// Returns up to `rows_max` timers of the run, in order of their ids, behind `after`.
     ///
     /// # Errors

@@ -108,6 +108,20 @@ fn to_proto(answer: &Answer) -> proto::Result {
         Verdict::Disarmed { generation } => {
             proto::Result { generation: Some(generation.0), ..outcome(proto::Outcome::Disarmed) }
         }
+        Verdict::Paused { generation } => {
+            proto::Result { generation: Some(generation.0), ..outcome(proto::Outcome::Paused) }
+        }
+        Verdict::Resumed { generation, due } => proto::Result {
+            generation: Some(generation.0),
+            due_ms: Some(due.as_millis()),
+            ..outcome(proto::Outcome::Resumed)
+        },
+        Verdict::NotPaused { generation } => {
+            proto::Result { generation: Some(generation.0), ..outcome(proto::Outcome::NotPaused) }
+        }
+        Verdict::Ended { generation } => {
+            proto::Result { generation: Some(generation.0), ..outcome(proto::Outcome::Ended) }
+        }
         Verdict::AlreadyEnded { ending } => {
             let (ending, generation) = ended(*ending);
             proto::Result { generation: generation.map(|generation| generation.0), ..outcome(ending) }
@@ -208,6 +222,10 @@ fn outcome_name(number: i32) -> String {
         Ok(proto::Outcome::AlreadyFired) => "already_fired",
         Ok(proto::Outcome::AlreadyDisarmed) => "already_disarmed",
         Ok(proto::Outcome::AlreadyExpired) => "already_expired",
+        Ok(proto::Outcome::Paused) => "paused",
+        Ok(proto::Outcome::Resumed) => "resumed",
+        Ok(proto::Outcome::NotPaused) => "not_paused",
+        Ok(proto::Outcome::Ended) => "ended",
         Ok(proto::Outcome::Unspecified) | Err(_) => return format!("unknown outcome {number}"),
     };
     name.to_owned()

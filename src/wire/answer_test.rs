@@ -38,6 +38,10 @@ fn verdicts() -> Vec<(Verdict, bool)> {
         (Verdict::AlreadyEnded { ending: Ending::Disarmed(generation) }, true),
         (Verdict::AlreadyEnded { ending: Ending::NeverArmed }, true),
         (Verdict::AlreadyEnded { ending: Ending::Expired(generation) }, true),
+        (Verdict::Paused { generation }, true),
+        (Verdict::Resumed { generation, due }, true),
+        (Verdict::NotPaused { generation }, true),
+        (Verdict::Ended { generation }, true),
     ]
 }
 
@@ -60,23 +64,27 @@ fn golden_json() {
     check(
         Encoding::Json,
         &expect![[r#"
-        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"armed","generation":7,"due":"2026-12-01T09:00:00.250Z"}
-        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"already_armed","generation":7}
-        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"replaced","generation":7,"due":"2026-12-01T09:00:00.250Z"}
-        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"disarmed","generation":7}
-        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"not_found"}
-        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"changed","generation":7}
-        {"correlation_id":"c-1","tenant":"acme","run":"order-42","outcome":"run_disarmed","count":3}
-        {"correlation_id":"c-1","tenant":"acme","run":"order-42","outcome":"run_sealed","count":0}
-        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"sealed"}
-        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"skipped"}
-        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"rejected","reason":"past_due","detail":"too late"}
-        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"too_late","generation":7}
-        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"already_fired","generation":7}
-        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"already_disarmed","generation":7}
-        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"already_disarmed"}
-        {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"already_expired","generation":7}
-    "#]],
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"armed","generation":7,"due":"2026-12-01T09:00:00.250Z"}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"already_armed","generation":7}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"replaced","generation":7,"due":"2026-12-01T09:00:00.250Z"}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"disarmed","generation":7}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"not_found"}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"changed","generation":7}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","outcome":"run_disarmed","count":3}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","outcome":"run_sealed","count":0}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"sealed"}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"skipped"}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"rejected","reason":"past_due","detail":"too late"}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"too_late","generation":7}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"already_fired","generation":7}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"already_disarmed","generation":7}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"already_disarmed"}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"already_expired","generation":7}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"paused","generation":7}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"resumed","generation":7,"due":"2026-12-01T09:00:00.250Z"}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"not_paused","generation":7}
+            {"correlation_id":"c-1","tenant":"acme","run":"order-42","timer_id":"reminder","outcome":"ended","generation":7}
+        "#]],
     );
 }
 
@@ -85,23 +93,27 @@ fn golden_protobuf() {
     check(
         Encoding::Protobuf,
         &expect![[r#"
-        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x010\x078\xfa\xa6\xd4\x86\xa34"
-        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x020\x07"
-        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x030\x078\xfa\xa6\xd4\x86\xa34"
-        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x040\x07"
-        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x05"
-        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x060\x07"
-        b"\n\x03c-1\x12\x04acme\x1a\x08order-42(\x07@\x03"
-        b"\n\x03c-1\x12\x04acme\x1a\x08order-42(\x08@\0"
-        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\t"
-        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\n"
-        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x0bH\x08R\x08too late"
-        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x0c0\x07"
-        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\r0\x07"
-        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x0e0\x07"
-        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x0e"
-        b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x0f0\x07"
-    "#]],
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x010\x078\xfa\xa6\xd4\x86\xa34"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x020\x07"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x030\x078\xfa\xa6\xd4\x86\xa34"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x040\x07"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x05"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x060\x07"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42(\x07@\x03"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42(\x08@\0"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\t"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\n"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x0bH\x08R\x08too late"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x0c0\x07"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\r0\x07"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x0e0\x07"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x0e"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x0f0\x07"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x100\x07"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x110\x078\xfa\xa6\xd4\x86\xa34"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x120\x07"
+            b"\n\x03c-1\x12\x04acme\x1a\x08order-42\"\x08reminder(\x130\x07"
+        "#]],
     );
 }
 
@@ -128,11 +140,11 @@ fn the_reasons_of_the_wire_are_those_of_the_core() {
 
 #[test]
 fn the_names_in_json_are_those_of_protobuf() {
-    for number in 1..=15 {
+    for number in 1..=19 {
         let outcome = proto::Outcome::try_from(number).unwrap();
         assert_eq!(outcome.as_str_name(), format!("OUTCOME_{}", outcome_name(number).to_ascii_uppercase()));
     }
-    assert!(proto::Outcome::try_from(16).is_err(), "the wire has no more than the core");
+    assert!(proto::Outcome::try_from(20).is_err(), "the wire has no more than the core");
 }
 
 #[test]

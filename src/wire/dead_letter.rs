@@ -86,15 +86,12 @@ pub fn headers(original: &Original<'_>, rejection: &Rejection, topic: &str) -> V
 pub fn expired(expired: &Expired, identity: Vec<Header>, bytes_max: usize) -> Letter {
     let Expired { timer, reason, at } = expired;
     let text = |key: &str, value: String| Header { key: key.to_owned(), value: Some(Bytes::from(value)) };
-    let lease = timer.claim.map(|claim| claim.lease).unwrap_or_default();
-    let lease_ms = i64::try_from(lease.as_millis()).unwrap_or(i64::MAX);
-    let last = Timestamp::from_millis(timer.wake.as_millis().saturating_sub(lease_ms));
-    let Timer { armed, due, attempt, .. } = timer;
+    let Timer { armed, due, wake, attempt, .. } = timer;
     let (code, detail) = match reason {
         ExpiryReason::AttemptsExhausted => (
             ATTEMPTS_EXHAUSTED,
             format!(
-                "armed {armed}, due {due}, delivered {attempt} times, the last time {last}; nobody disarmed it (max_attempts)"
+                "armed {armed}, due {due}, delivered {attempt} times and held until {wake}; nobody disarmed it (max_attempts)"
             ),
         ),
         ExpiryReason::TooLate => (

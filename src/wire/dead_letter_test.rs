@@ -141,6 +141,7 @@ fn the_letter_of_an_expired_timer_says_how_often_it_was_delivered() {
         claim: Some(Claim { lease: Duration::from_mins(5), attempts_max: Some(2) }),
         recurring: None,
         resolved_with: None,
+        paused: None,
     };
     let identity = vec![header("punctual-attempt", Some(Bytes::from_static(b"2")))];
     let timer = Expired { timer, reason: ExpiryReason::AttemptsExhausted, at: instant("2026-12-01T09:10:00Z") };
@@ -153,7 +154,7 @@ fn the_letter_of_an_expired_timer_says_how_often_it_was_delivered() {
         x: Some(b"own")
         punctual-attempt: Some(b"2")
         punctual-dead-letter-reason: Some(b"attempts_exhausted")
-        punctual-dead-letter-detail: Some(b"armed 2026-11-01T00:00:00.000Z, due 2026-12-01T09:00:00.000Z, delivered 2 times, the last time 2026-12-01T09:05:00.000Z; nobody disarmed it (max_attempts)")
+        punctual-dead-letter-detail: Some(b"armed 2026-11-01T00:00:00.000Z, due 2026-12-01T09:00:00.000Z, delivered 2 times and held until 2026-12-01T09:10:00.000Z; nobody disarmed it (max_attempts)")
         punctual-dead-letter-truncated: Some(b"4049")
     "#]].assert_eq(&show(&Letter { value: None, ..cut }));
 }

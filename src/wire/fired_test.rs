@@ -36,6 +36,7 @@ fn event() -> FiredEvent {
         outbox: Vec::new(),
         recurring: None,
         resolved_with: None,
+        paused: None,
         claim: None,
     };
     FiredEvent {

@@ -104,9 +104,9 @@ mod tests {
         };
         check(|state| state.reader_min = 0, expect!["remembered id cannot be decoded: it has no reader version"]);
         check(
-            |state| state.reader_min = 4,
+            |state| state.reader_min = 5,
             expect![
-                "remembered id was written by a newer release: it needs reader version 4, this release has 3; upgrade this instance"
+                "remembered id was written by a newer release: it needs reader version 5, this release has 4; upgrade this instance"
             ],
         );
         check(

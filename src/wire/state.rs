@@ -22,13 +22,15 @@ use crate::timer::kind::KindNumber;
 use crate::timer::model::{Claim, Generation, RunState, Seal, Sweep, SweepReply, Timer};
 
 /// The highest version of records that this release understands.
-const READER: u32 = 3;
+const READER: u32 = 4;
 /// The version that every record needs.
 const READER_MIN: u32 = 1;
 /// The version that a timer needs that recurs or is delivered by claim.
 const READER_OF_REPEATED: u32 = 2;
 /// The version that a remembered id needs.
 pub(super) const READER_OF_REMEMBERED: u32 = 3;
+/// The version that a paused timer needs.
+const READER_OF_PAUSED: u32 = 4;
 
 /// What a partition knows of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +59,7 @@ pub struct Barrier {
 pub fn encode_timer(timer: &Timer) -> Bytes {
     assert!(timer.wake >= timer.due, "INV-STATE-1: a timer is not looked at before its due");
     let message = proto::TimerState {
-        reader_min: if timer.claim.is_some() || timer.recurring.is_some() { READER_OF_REPEATED } else { READER_MIN },
+        reader_min: reader_of(timer),
         tenant: timer.key.run.tenant.as_str().to_owned(),
         run: timer.key.run.run.as_str().to_owned(),
         timer_id: timer.key.id.as_str().to_owned(),
@@ -74,6 +76,7 @@ pub fn encode_timer(timer: &Timer) -> Bytes {
         recurrence: timer.recurring.as_deref().map(recurrence::to_proto),
         resolved_with: timer.resolved_with.map(|digest| Bytes::copy_from_slice(digest.as_bytes())),
         claim: timer.claim.map(claim_to_proto),
+        paused_ms: timer.paused.map(Timestamp::as_millis),
     };
     Bytes::from(message.encode_to_vec())
 }
@@ -112,7 +115,15 @@ pub fn decode_timer(bytes: &[u8]) -> Result<Timer, DecodeError> {
         claim,
         recurring: recurring.map(Box::new),
         resolved_with,
+        paused: message.paused_ms.map(|millis| instant("pause", millis)).transpose().map_err(malformed)?,
     })
+}
+
+fn reader_of(timer: &Timer) -> u32 {
+    if timer.paused.is_some() {
+        return READER_OF_PAUSED;
+    }
+    if timer.claim.is_some() || timer.recurring.is_some() { READER_OF_REPEATED } else { READER_MIN }
 }
 
 fn read_digest(bytes: &[u8]) -> Result<Digest, String> {

@@ -34,6 +34,7 @@ fn timer() -> Timer {
         outbox: vec![OutboxRecord { key: None, value: Some(Bytes::from_static(b"v")), headers: vec![header(None)] }],
         recurring: None,
         resolved_with: None,
+        paused: None,
         claim: None,
     }
 }
@@ -77,6 +78,12 @@ fn golden_bytes() {
         encode_timer(&short),
         expect![[
             r#"b"\x08\x02\x12\x07default\x1a\x01r\"\x01t(\x010\xfa\xa6\xd4\x86\xa348\x82\xce\xd4\x86\xa34@\x07H\x01P\x80\xd0\x9f\xa3\x994b\0z\x06\x08\xe0\xd4\x03\x10\x03""#
+        ]],
+    );
+    check(
+        encode_timer(&Timer { paused: Some(Timestamp::from_millis(1_800_000_000_000)), ..short }),
+        expect![[
+            r#"b"\x08\x04\x12\x07default\x1a\x01r\"\x01t(\x010\xfa\xa6\xd4\x86\xa348\x82\xce\xd4\x86\xa34@\x07H\x01P\x80\xd0\x9f\xa3\x994b\0z\x06\x08\xe0\xd4\x03\x10\x03\xb0\x01\x80\xa0\xf1\xc2\xb14""#
         ]],
     );
     check(
@@ -143,6 +150,10 @@ fn contradictions_are_errors() {
         |timer| (timer.claim, timer.attempt) = (Some(claim(1, Some(3))), 4),
         expect!["timer cannot be decoded: it was attempted 4 times of at most 3"],
     );
+    check(
+        |timer| timer.paused_ms = Some(-1),
+        expect!["timer cannot be decoded: its pause is -1 ms, outside the years 1970 to 9999"],
+    );
     check(|timer| timer.reader_min = 0, expect!["timer cannot be decoded: it has no reader version"]);
 }
 
@@ -154,24 +165,27 @@ fn a_record_of_a_newer_release_is_recognised() {
         error.to_string()
     };
     let mut message = proto::TimerState::decode(encode_timer(&timer())).unwrap();
-    message.reader_min = 4;
+    message.reader_min = 5;
     expect![
-        "timer was written by a newer release: it needs reader version 4, this release has 3; upgrade this instance"
+        "timer was written by a newer release: it needs reader version 5, this release has 4; upgrade this instance"
     ]
     .assert_eq(&check(decode_timer(&message.encode_to_vec()).unwrap_err()));
-    let newer = proto::RunState { reader_min: 4, ..proto::RunState::default() };
+    let newer = proto::RunState { reader_min: 5, ..proto::RunState::default() };
     check(decode_run(&newer.encode_to_vec()).unwrap_err());
     check(Meta::decode(&newer.encode_to_vec()).unwrap_err());
     check(Barrier::decode(&newer.encode_to_vec()).unwrap_err());
 }
 
-/// An older release, which knows reader version 1, keeps a timer that recurs as it is: fired once, as a plain one, it would be
-/// gone.
+/// T7: an older release, which knows reader version 1, keeps a timer that recurs as it is: fired once, as a plain one, it would be
+/// gone. One that knows version 3 keeps a paused one, which it would fire; once resumed, the timer is anybody's again.
 #[test]
-fn only_a_timer_that_recurs_needs_a_newer_reader() {
+fn only_a_timer_that_recurs_or_is_paused_needs_a_newer_reader() {
     let reader_min = |timer: &Timer| proto::TimerState::decode(encode_timer(timer)).unwrap().reader_min;
     assert_eq!(reader_min(&timer()), 1);
     assert_eq!(reader_min(&recurring_timer()), 2);
+    for timer in [timer(), recurring_timer()] {
+        assert_eq!(reader_min(&Timer { paused: Some(Timestamp::EPOCH), ..timer }), 4);
+    }
     // What the digest says is only reported, so a release that loses it does no harm.
     assert_eq!(reader_min(&Timer { resolved_with: Some(Digest::from_bytes([7; 32])), ..timer() }), 1);
 }

@@ -152,7 +152,9 @@ fn action() -> impl Strategy<Value = Action> {
     let retention = option::of((0..=i64::MAX.unsigned_abs()).prop_map(Duration::from_millis));
     prop_oneof![
         4 => arm().prop_map(|arm| Action::Arm(Box::new(arm))),
-        1 => (timer_key(), generation).prop_map(|(key, generation)| Action::Disarm { key, generation }),
+        1 => (timer_key(), generation.clone()).prop_map(|(key, generation)| Action::Disarm { key, generation }),
+        1 => (timer_key(), generation.clone()).prop_map(|(key, generation)| Action::Pause { key, generation }),
+        1 => (timer_key(), generation).prop_map(|(key, generation)| Action::Resume { key, generation }),
         1 => run_key().prop_map(|run| Action::DisarmRun { run }),
         1 => (run_key(), retention).prop_map(|(run, retention)| Action::SealRun { run, retention }),
     ]
@@ -173,13 +175,14 @@ pub(crate) fn timer() -> impl Strategy<Value = Timer> {
     let claim = (1..=i64::MAX.unsigned_abs(), option::of(1..=u32::MAX))
         .prop_map(|(lease, attempts_max)| Claim { lease: Duration::from_millis(lease), attempts_max });
     let repeated = (option::of(claim), option::of(recurring().prop_map(Box::new)), option::of(digest()));
+    let repeated = (repeated, option::of(timestamp()));
     (timer_key(), times, numbers, carried, repeated).prop_map(
         |(
             key,
             (one, other, armed),
             (kind, generation, attempt),
             (payload, record_key, headers, outbox),
-            (claim, recurring, resolved_with),
+            ((claim, recurring, resolved_with), paused),
         )| {
             Timer {
                 key,
@@ -196,6 +199,7 @@ pub(crate) fn timer() -> impl Strategy<Value = Timer> {
                 claim,
                 recurring,
                 resolved_with,
+                paused,
             }
         },
     )

@@ -142,6 +142,7 @@ fn record_of_a_later_release(broker: &Broker) -> ChangelogRecord {
         claim: None,
         recurring: None,
         resolved_with: None,
+        paused: None,
     };
     let mut value = encode_timer(&timer).to_vec();
     assert_eq!(value[..2], [0x08, 1], "the reader version comes first");

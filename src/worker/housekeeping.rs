@@ -259,8 +259,10 @@ fn holdings<S: crate::store::Store>(
     kinds: &[KindNumber],
     now: Timestamp,
 ) -> Result<Holdings, StoreError> {
-    let (pending, remembered) = (task.overlay().pending().clone(), task.overlay().remembered_count());
-    let mut holdings = Holdings { pending, remembered, ..Holdings::default() };
+    let overlay = task.overlay();
+    let (pending, paused, remembered) =
+        (overlay.pending().clone(), overlay.paused().clone(), overlay.remembered_count());
+    let mut holdings = Holdings { pending, paused, remembered, ..Holdings::default() };
     for kind in kinds {
         let overdue = task.overlay().overdue(*kind, now, OVERDUE_ROWS_MAX)?;
         if overdue > 0 {

@@ -226,3 +226,7 @@ mod handler_tests;
 #[cfg(test)]
 #[path = "edges_test.rs"]
 mod edges_tests;
+
+#[cfg(test)]
+#[path = "pause_test.rs"]
+mod pause_tests;

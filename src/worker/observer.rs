@@ -60,6 +60,8 @@ pub struct TickReport {
 pub struct Holdings {
     /// Pending timers per kind, those of unknown kinds too.
     pub pending: BTreeMap<KindNumber, u64>,
+    /// How many of them are paused, per kind.
+    pub paused: BTreeMap<KindNumber, u64>,
     /// Timer ids that have ended and are remembered.
     pub remembered: u64,
     /// Timers past their wake per kind, counted up to a bound.

@@ -32,6 +32,7 @@ fn timer(kind: u32, payload: &'static [u8]) -> Timer {
         claim: None,
         recurring: None,
         resolved_with: None,
+        paused: None,
     }
 }
 

@@ -164,6 +164,22 @@ fn wrong_values_are_refused_by_name() {
     "#]],
     );
     check_refused(
+        &["pause", "r", ""],
+        2,
+        &expect![[r#"
+        error: TIMER_ID: timer_id `` is empty; give it 1 to 512 bytes
+    "#]],
+    );
+    check_refused(
+        &["resume", "r", "t", "--generation", "7.5"],
+        2,
+        &expect![[r#"
+        error: invalid value '7.5' for '--generation <N>': invalid digit found in string
+
+        For more information, try '--help'.
+    "#]],
+    );
+    check_refused(
         &["disarm", "r", "t", "--generation", "first"],
         2,
         &expect![[r#"

@@ -10,6 +10,7 @@ mod handlers;
 mod model;
 mod outbox;
 mod outbox_delivery;
+mod pausing;
 mod rig;
 mod runs;
 mod ticks;

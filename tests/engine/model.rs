@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use punctual::engine::{Arm, ArmAnswer, Claimed, DisarmAnswer, Engine, Generation, OnConflict};
+use punctual::engine::{
+    Arm, ArmAnswer, Claimed, DisarmAnswer, Engine, Generation, OnConflict, PauseAnswer, ResumeAnswer,
+};
 use tempfile::TempDir;
 
 use crate::rig::{LEASE, at, options, wish};
@@ -17,6 +19,8 @@ const IDS: [&str; 3] = ["a", "b", "b "];
 enum Step {
     Arm { tenant: usize, run: usize, id: usize, kind: u32, due: i64, replaces: bool },
     Disarm { tenant: usize, run: usize, id: usize, version: Option<u64> },
+    Pause { tenant: usize, run: usize, id: usize, version: Option<u64> },
+    Resume { tenant: usize, run: usize, id: usize, version: Option<u64> },
     DisarmRun { tenant: usize, run: usize },
     Seal { tenant: usize, run: usize, retention: Option<u64> },
     Claim { tenant: usize, limit: usize },
@@ -31,13 +35,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let retention = prop::option::weighted(0.9, 1..100_000_u64);
     let step = prop_oneof![
         10 => armed.prop_map(|(tenant, run, id, kind, due, replaces)| Step::Arm { tenant, run, id, kind, due, replaces }),
-        4 => disarmed.prop_map(|(tenant, run, id, version)| Step::Disarm { tenant, run, id, version }),
+        4 => disarmed.clone().prop_map(|(tenant, run, id, version)| Step::Disarm { tenant, run, id, version }),
         1 => (tenant.clone(), run.clone()).prop_map(|(tenant, run)| Step::DisarmRun { tenant, run }),
         1 => (tenant.clone(), run, retention).prop_map(|(tenant, run, retention)| Step::Seal { tenant, run, retention }),
         6 => (tenant, prop_oneof![0..4_usize, Just(usize::MAX)]).prop_map(|(tenant, limit)| Step::Claim { tenant, limit }),
         // The clock may go back.
         5 => (-20_000..60_000_i64).prop_map(|by| Step::Pass { by }),
         1 => Just(Step::Reopen),
+        4 => disarmed.clone().prop_map(|(tenant, run, id, version)| Step::Pause { tenant, run, id, version }),
+        6 => disarmed.prop_map(|(tenant, run, id, version)| Step::Resume { tenant, run, id, version }),
     ];
     proptest::collection::vec(step, 1..80)
 }
@@ -51,6 +57,7 @@ struct Timer {
     wake: i64,
     attempt: u32,
     generation: Generation,
+    is_paused: bool,
 }
 
 #[derive(Debug)]
@@ -96,7 +103,7 @@ impl Model {
         };
         assert!(generation > self.last_generation, "{generation:?} was given before");
         self.last_generation = generation;
-        self.timers.insert(key, Timer { kind, due, wake: due, attempt: 0, generation });
+        self.timers.insert(key, Timer { kind, due, wake: due, attempt: 0, generation, is_paused: false });
     }
 
     fn disarm(&mut self, engine: &Engine, key: Key, version: Option<u64>) {
@@ -117,6 +124,40 @@ impl Model {
         assert_eq!(answer, expected, "a disarm of {key:?}");
     }
 
+    fn pause(&mut self, engine: &Engine, (tenant, run, id): Key, version: Option<u64>) {
+        let wanted = version.map(Generation);
+        let answer = engine.pause(TENANTS[tenant], RUNS[run], IDS[id], wanted, at(self.now)).unwrap();
+        let expected = match self.timers.get_mut(&(tenant, run, id)) {
+            None => PauseAnswer::NotFound,
+            Some(Timer { generation, .. }) if wanted.is_some_and(|wanted| wanted != *generation) => {
+                PauseAnswer::Changed { generation: *generation }
+            }
+            Some(timer) => {
+                timer.is_paused = true;
+                PauseAnswer::Paused { generation: timer.generation }
+            }
+        };
+        assert_eq!(answer, expected, "a pause");
+    }
+
+    fn resume(&mut self, engine: &Engine, (tenant, run, id): Key, version: Option<u64>) {
+        let wanted = version.map(Generation);
+        let answer = engine.resume(TENANTS[tenant], RUNS[run], IDS[id], wanted, at(self.now)).unwrap();
+        let expected = match self.timers.get_mut(&(tenant, run, id)) {
+            None => ResumeAnswer::NotFound,
+            Some(Timer { generation, .. }) if wanted.is_some_and(|wanted| wanted != *generation) => {
+                ResumeAnswer::Changed { generation: *generation }
+            }
+            Some(Timer { is_paused: false, generation, .. }) => ResumeAnswer::NotPaused { generation: *generation },
+            Some(timer) => {
+                timer.is_paused = false;
+                timer.wake = timer.wake.max(self.now);
+                ResumeAnswer::Resumed { generation: timer.generation, due: at(timer.due) }
+            }
+        };
+        assert_eq!(answer, expected, "a resume");
+    }
+
     fn claim(&mut self, engine: &Engine, tenant: usize, limit: usize) {
         let claimed = engine.claim_due(TENANTS[tenant].to_owned(), at(self.now), limit).unwrap();
         // It forgets seals that have ended, so that they do not hold when the clock goes back behind their end.
@@ -125,7 +166,7 @@ impl Model {
         let mut due: Vec<(i64, &str, &str, Key)> = self
             .timers
             .iter()
-            .filter(|((t, _, _), timer)| *t == tenant && timer.wake <= self.now)
+            .filter(|((t, _, _), timer)| *t == tenant && timer.wake <= self.now && !timer.is_paused)
             .map(|(key, timer)| (timer.due, RUNS[key.1], IDS[key.2], *key))
             .collect();
         due.sort_unstable();
@@ -154,6 +195,8 @@ impl Model {
                 self.arm(engine, (tenant, run, id), (kind, due), replaces);
             }
             Step::Disarm { tenant, run, id, version } => self.disarm(engine, (tenant, run, id), version),
+            Step::Pause { tenant, run, id, version } => self.pause(engine, (tenant, run, id), version),
+            Step::Resume { tenant, run, id, version } => self.resume(engine, (tenant, run, id), version),
             Step::DisarmRun { tenant, run } => {
                 let count = engine.disarm_run(TENANTS[tenant].to_owned(), RUNS[run].to_owned()).unwrap();
                 assert_eq!(count, self.remove_run(tenant, run), "what a run had");
@@ -179,7 +222,7 @@ impl Model {
             let expected = u64::try_from(count).unwrap();
             assert_eq!(engine.pending_count(*tenant).unwrap(), expected, "of {tenant}");
         }
-        let wake = self.timers.values().map(|timer| timer.wake).min();
+        let wake = self.timers.values().filter(|timer| !timer.is_paused).map(|timer| timer.wake).min();
         assert_eq!(engine.next_wake().unwrap(), wake.map(at), "the next wake");
     }
 }

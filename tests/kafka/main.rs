@@ -20,7 +20,9 @@ mod members;
 mod mistakes;
 mod network;
 mod outages;
+mod paused;
 mod recipes;
+
 mod records;
 mod recreated;
 mod recurring;

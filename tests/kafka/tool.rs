@@ -53,6 +53,13 @@ fn every_command_is_answered_and_the_code_says_yes_or_no() {
     check_answer(&deployment, &["disarm", "order-42", "t1", "--generation", &generation], 3, "changed");
     check_answer(&deployment, &["disarm", "order-42", "t1"], 0, "disarmed");
     check_answer(&deployment, &["disarm", "order-42", "t1"], 3, "not_found");
+    check_answer(&deployment, &arm, 0, "armed");
+    let paused = check_answer(&deployment, &["pause", "order-42", "t1"], 0, "paused");
+    let generation = paused["answer"]["generation"].to_string();
+    check_answer(&deployment, &["resume", "order-42", "t1", "--generation", &generation], 0, "resumed");
+    check_answer(&deployment, &["resume", "order-42", "t1"], 0, "not_paused");
+    check_answer(&deployment, &["disarm", "order-42", "t1"], 0, "disarmed");
+    check_answer(&deployment, &["pause", "order-42", "t1"], 3, "not_found");
     let unknown = check_answer(&deployment, &["arm", "r", "t", "--kind", "fax", "--after", "PT1H"], 3, "rejected");
     assert_eq!(unknown["answer"]["reason"], "unknown_kind");
     check_answer(&deployment, &arm, 0, "armed");

@@ -7,11 +7,12 @@ use punctual::timer::model::{Header, OutboxRecord};
 
 use crate::client::{ArmAsk, Ask, KindAsk, Spec, WhenAsk};
 use crate::handlers::{CHAINED_KIND, chained};
+use crate::pauses;
 use crate::plan::Fault;
 use crate::setting::{HORIZON_DAYS, UNKNOWN_KIND};
 use crate::sim::{EPOCH, Millis, Sim};
 
-const TENANTS: [&str; 2] = ["default", "acme"];
+pub(crate) const TENANTS: [&str; 2] = ["default", "acme"];
 /// The run of the many.
 const CROWD: &str = "crowd";
 /// Most timers of it: more than one slice of a sweep.
@@ -25,7 +26,9 @@ pub(crate) fn draw(sim: &Sim, first: u64) -> Vec<Spec> {
     let spec = |number, run: &str, ask| {
         // What concerns a whole run is always answered: its count is what the oracle looks at.
         let is_of_run = matches!(ask, Ask::DisarmRun | Ask::SealRun { .. });
-        let is_answered = is_of_run || !sim.plan.has_silence || sim.draw("asks", |rng| rng.u32(0..3)) != 0;
+        // So is a resume: its answer says whether an attempt went before that nobody has seen.
+        let is_answered =
+            is_of_run || pauses::is_pause(&ask) || !sim.plan.has_silence || sim.draw("asks", |rng| rng.u32(0..3)) != 0;
         let correlation = is_answered.then(|| format!("c{number}"));
         Spec { number, tenant, run: run.to_owned(), correlation, ask }
     };
@@ -35,7 +38,9 @@ pub(crate) fn draw(sim: &Sim, first: u64) -> Vec<Spec> {
     if sim.strikes(Fault::Garbage, "garbage", 6) {
         return vec![spec(first, &run, bad(sim))];
     }
-    vec![spec(first, &run, good(sim))]
+    let good = spec(first, &run, good(sim));
+    let pause = pauses::draw(sim).map(|ask| spec(first + 1, &run, ask));
+    [good].into_iter().chain(pause).collect()
 }
 
 fn good(sim: &Sim) -> Ask {
@@ -138,7 +143,12 @@ fn bad(sim: &Sim) -> Ask {
             change(&mut arm);
             Ask::Arm(arm)
         }
-        other @ (Ask::Disarm { .. } | Ask::DisarmRun | Ask::SealRun { .. } | Ask::Garbage(_)) => other,
+        other @ (Ask::Disarm { .. }
+        | Ask::Pause { .. }
+        | Ask::Resume { .. }
+        | Ask::DisarmRun
+        | Ask::SealRun { .. }
+        | Ask::Garbage(_)) => other,
     };
     match sim.draw("garbage", |rng| rng.u32(0..9)) {
         0 => Ask::Garbage(Some(Bytes::from_static(b"\xFF\xFE no command"))),
@@ -190,7 +200,12 @@ pub(crate) fn storm(sim: &Sim, number: u64) -> Spec {
             arm.outbox.clear();
             Ask::Arm(arm)
         }
-        other @ (Ask::Disarm { .. } | Ask::DisarmRun | Ask::SealRun { .. } | Ask::Garbage(_)) => other,
+        other @ (Ask::Disarm { .. }
+        | Ask::Pause { .. }
+        | Ask::Resume { .. }
+        | Ask::DisarmRun
+        | Ask::SealRun { .. }
+        | Ask::Garbage(_)) => other,
     };
     let run = format!("r{}", sim.draw("storm", |rng| rng.u32(0..sim.plan.runs)));
     Spec { number, tenant, run, correlation: Some(format!("c{number}")), ask }

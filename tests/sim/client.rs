@@ -76,6 +76,14 @@ pub(crate) enum Ask {
         id: String,
         generation: Option<u64>,
     },
+    Pause {
+        id: String,
+        generation: Option<u64>,
+    },
+    Resume {
+        id: String,
+        generation: Option<u64>,
+    },
     DisarmRun,
     SealRun {
         retention: Option<Millis>,
@@ -132,6 +140,12 @@ impl Spec {
             })),
             Ask::Disarm { id, generation } => {
                 Action::Disarm { key: self.timer_key(id), generation: generation.map(Generation) }
+            }
+            Ask::Pause { id, generation } => {
+                Action::Pause { key: self.timer_key(id), generation: generation.map(Generation) }
+            }
+            Ask::Resume { id, generation } => {
+                Action::Resume { key: self.timer_key(id), generation: generation.map(Generation) }
             }
             Ask::DisarmRun => Action::DisarmRun { run: self.run_key() },
             Ask::SealRun { retention } => Action::SealRun {
@@ -291,6 +305,8 @@ fn shown(spec: &Spec) -> String {
             write!(text, "arm {} {:?} {when} replace: {}", arm.id, arm.kind, arm.is_replacing)
         }
         Ask::Disarm { id, generation } => write!(text, "disarm {id} {generation:?}"),
+        Ask::Pause { id, generation } => write!(text, "pause {id} {generation:?}"),
+        Ask::Resume { id, generation } => write!(text, "resume {id} {generation:?}"),
         Ask::DisarmRun => write!(text, "disarm run"),
         Ask::SealRun { retention } => write!(text, "seal run {retention:?}"),
         Ask::Garbage(_) => write!(text, "garbage"),

@@ -20,6 +20,7 @@ mod murmur;
 #[cfg(feature = "planted")]
 mod mutants;
 mod oracle;
+mod pauses;
 mod plan;
 mod pod;
 mod reader;

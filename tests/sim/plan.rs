@@ -155,6 +155,8 @@ pub(crate) struct Plan {
     pub(crate) has_specials: bool,
     /// Whether ids that have ended are remembered.
     pub(crate) has_remember: bool,
+    /// Whether clients pause and resume timers: where clocks are odd, nobody can say from when a resumed timer counts.
+    pub(crate) has_pauses: bool,
 }
 
 impl Plan {
@@ -217,6 +219,7 @@ impl Plan {
             has_copies,
             has_specials,
             has_remember,
+            has_pauses: seed % 3 == 1 && !has_odd_clocks,
         }
     }
 

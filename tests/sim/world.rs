@@ -16,6 +16,7 @@ use crate::broker::Broker;
 use crate::client::Client;
 use crate::invariants::{fairness, liveness, store_is_fold};
 use crate::oracle::{Counts, Oracle};
+use crate::pauses;
 use crate::plan::{Fault, Plan};
 use crate::pod::Pod;
 use crate::setting::{REFUSED_KIND, SKEW, kind_number, topics};
@@ -95,6 +96,7 @@ fn live(sim: &Rc<Sim>) -> Result<(), Violation> {
     trouble::calm(sim);
     settle(sim)?;
     store_is_fold::check_all(sim)?;
+    pauses::resume_all(sim);
     // Holds and pauses after failures end by themselves.
     sim.run_until(sim.now() + HOLDS);
     for _ in 0..WARM_UPS {

@@ -14,7 +14,7 @@ use crate::timer::kind::KindNumber;
 use crate::timer::model::{DueKey, Generation};
 
 /// The format of all rows of a store.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// What every format has.
 #[derive(Deserialize)]
@@ -36,7 +36,8 @@ struct Row {
     undecodable: u64,
     forwarders: Vec<Forwarder>,
     cursors: Vec<Cursor>,
-    pending: Vec<Pending>,
+    pending: Vec<Count>,
+    paused: Vec<Count>,
     remembered: u64,
 }
 
@@ -57,7 +58,7 @@ struct Cursor {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Pending {
+struct Count {
     kind: u8,
     count: u64,
 }
@@ -69,6 +70,7 @@ pub(super) fn encode(header: &StoreHeader) -> Vec<u8> {
         wake: at.wake.as_millis(),
         generation: at.generation.0,
     };
+    let count = |(kind, count): (&KindNumber, &u64)| Count { kind: kind.get(), count: *count };
     let row = Row {
         format: FORMAT,
         partition: header.partition.map(|partition| partition.0),
@@ -85,7 +87,8 @@ pub(super) fn encode(header: &StoreHeader) -> Vec<u8> {
             .map(|(partition, position)| Forwarder { partition: partition.0, position: position.0 })
             .collect(),
         cursors: header.cursors.iter().map(cursor).collect(),
-        pending: header.pending.iter().map(|(kind, count)| Pending { kind: kind.get(), count: *count }).collect(),
+        pending: header.pending.iter().map(count).collect(),
+        paused: header.paused.iter().map(count).collect(),
         remembered: header.remembered,
     };
     serde_json::to_vec(&row).expect("numbers and lists are always JSON")
@@ -120,8 +123,11 @@ pub(super) fn decode(path: &Path, bytes: &[u8]) -> Result<StoreHeader, StoreErro
         let at = DueKey { wake: Timestamp::from_millis(wake), generation: Generation(generation) };
         header.cursors.insert(kind(number)?, at);
     }
-    for Pending { kind: number, count } in row.pending {
+    for Count { kind: number, count } in row.pending {
         header.pending.insert(kind(number)?, count);
+    }
+    for Count { kind: number, count } in row.paused {
+        header.paused.insert(kind(number)?, count);
     }
     Ok(header)
 }
@@ -146,6 +152,7 @@ mod tests {
             next_generation: Generation(7),
             cursors: [(kind(1), at), (kind(255), DueKey::MIN)].into(),
             pending: [(kind(1), 3), (kind(2), 0)].into(),
+            paused: [(kind(1), 2)].into(),
             level_at: Some(Timestamp::EPOCH),
             undecodable: 1,
             remembered: 4,
@@ -161,17 +168,17 @@ mod tests {
     }
 
     #[test]
-    fn the_row_is_the_one_of_format_3() {
+    fn the_row_is_the_one_of_format_4() {
         let row = String::from_utf8(encode(&header())).unwrap();
-        expect![[r#"{"format":3,"partition":3,"changelog_topic_id":[255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255],"arm_topic_id":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"changelog_position":9223372036854775807,"input_position":0,"next_generation":7,"level_at":0,"undecodable":1,"forwarders":[{"partition":9,"position":8}],"cursors":[{"kind":1,"wake":1700000000000,"generation":18446744073709551615},{"kind":255,"wake":0,"generation":0}],"pending":[{"kind":1,"count":3},{"kind":2,"count":0}],"remembered":4}"#]]
+        expect![[r#"{"format":4,"partition":3,"changelog_topic_id":[255,255,255,255,255,255,255,255,255,255,255,255,255,255,255,255],"arm_topic_id":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"changelog_position":9223372036854775807,"input_position":0,"next_generation":7,"level_at":0,"undecodable":1,"forwarders":[{"partition":9,"position":8}],"cursors":[{"kind":1,"wake":1700000000000,"generation":18446744073709551615},{"kind":255,"wake":0,"generation":0}],"pending":[{"kind":1,"count":3},{"kind":2,"count":0}],"paused":[{"kind":1,"count":2}],"remembered":4}"#]]
             .assert_eq(&row);
     }
 
     #[test]
     fn another_format_is_refused_by_its_number() {
         let refusal = |row: &str| decode(Path::new("dir"), row.as_bytes()).unwrap_err().to_string();
-        expect!["state directory dir has format 4, this release reads 3"]
-            .assert_eq(&refusal(r#"{"format":4,"new":0}"#));
+        expect!["state directory dir has format 5, this release reads 4"]
+            .assert_eq(&refusal(r#"{"format":5,"new":0}"#));
         expect!["state directory dir is corrupt: header: missing field `format` at line 1 column 2"]
             .assert_eq(&refusal("{}"));
         expect!["state directory dir is corrupt: header: EOF while parsing a value at line 1 column 0"]

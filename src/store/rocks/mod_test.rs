@@ -7,7 +7,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::position::Position;
-use crate::store::model_check::{check_steps, kind, millis, put, remove, steps, timer};
+use crate::store::model_check::{check_steps, kind, millis, put, remove, timer};
+use crate::store::model_steps::steps;
 use crate::store::overlay::Overlay;
 use crate::store::{Batch, Store};
 use crate::time::Timestamp;
@@ -166,7 +167,7 @@ fn another_format_is_refused_and_a_headerless_store_is_corrupt() {
     store.db.put_cf(store.family(Family::Meta), key::HEADER, br#"{"format":99,"new":true}"#).unwrap();
     drop(store);
     let refusal = RocksStore::open(directory.path(), &resources()).unwrap_err();
-    assert!(matches!(refusal, StoreError::UnsupportedFormat { found: 99, supported: 3, .. }), "{refusal}");
+    assert!(matches!(refusal, StoreError::UnsupportedFormat { found: 99, supported: 4, .. }), "{refusal}");
     RocksStore::destroy(directory.path()).unwrap();
     let store = write(open(directory.path()), &[timer("a", 1, 1)], 1);
     store.db.delete_cf(store.family(Family::Meta), key::HEADER).unwrap();

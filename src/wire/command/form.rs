@@ -24,6 +24,8 @@ pub(super) fn glimpse(message: proto::Command) -> Glimpse {
     let timer_id = match message.action {
         Some(Message::Arm(arm)) => Some(arm.timer_id),
         Some(Message::Disarm(disarm)) => Some(disarm.timer_id),
+        Some(Message::Pause(pause)) => Some(pause.timer_id),
+        Some(Message::Resume(resume)) => Some(resume.timer_id),
         Some(Message::DisarmRun(_) | Message::SealRun(_)) | None => None,
     };
     Glimpse {
@@ -54,9 +56,14 @@ pub(super) fn from_proto(message: proto::Command, encoding: Encoding) -> Result<
     let run = RunKey { tenant, run: Run::parse(&message.run).map_err(|error| invalid(&error))? };
     let action = match message.action {
         Some(Message::Arm(arm)) => Action::Arm(Box::new(arm_from_proto(run, arm)?)),
-        Some(Message::Disarm(disarm)) => {
-            let id = TimerId::parse(&disarm.timer_id).map_err(|error| invalid(&error))?;
-            Action::Disarm { key: TimerKey { run, id }, generation: disarm.generation.map(Generation) }
+        Some(Message::Disarm(proto::Disarm { timer_id, generation })) => {
+            Action::Disarm { key: timer_key(run, &timer_id)?, generation: generation.map(Generation) }
+        }
+        Some(Message::Pause(proto::Pause { timer_id, generation })) => {
+            Action::Pause { key: timer_key(run, &timer_id)?, generation: generation.map(Generation) }
+        }
+        Some(Message::Resume(proto::Resume { timer_id, generation })) => {
+            Action::Resume { key: timer_key(run, &timer_id)?, generation: generation.map(Generation) }
         }
         Some(Message::DisarmRun(proto::DisarmRun {})) => Action::DisarmRun { run },
         Some(Message::SealRun(seal)) => {
@@ -64,15 +71,20 @@ pub(super) fn from_proto(message: proto::Command, encoding: Encoding) -> Result<
         }
         None => {
             let detail = "the command has no action that this release knows; give one of arm, disarm, disarm_run, \
-                          seal_run, or upgrade the service if the client is newer";
+                          seal_run, pause, resume, or upgrade the service if the client is newer";
             return Err(Rejection::new(Reason::Unreadable, detail));
         }
     };
     Ok(Command { reply, action })
 }
 
+fn timer_key(run: RunKey, timer_id: &str) -> Result<TimerKey, Rejection> {
+    let id = TimerId::parse(timer_id).map_err(|error| invalid(&error))?;
+    Ok(TimerKey { run, id })
+}
+
 fn arm_from_proto(run: RunKey, arm: proto::Arm) -> Result<Arm, Rejection> {
-    let id = TimerId::parse(&arm.timer_id).map_err(|error| invalid(&error))?;
+    let key = timer_key(run, &arm.timer_id)?;
     let Some(kind) = arm.kind_ref else {
         return Err(unreadable("the arm has no kind; name it, or give its number"));
     };
@@ -81,7 +93,7 @@ fn arm_from_proto(run: RunKey, arm: proto::Arm) -> Result<Arm, Rejection> {
         return Err(unreadable(detail));
     };
     Ok(Arm {
-        key: TimerKey { run, id },
+        key,
         kind: kind_from_proto(kind)?,
         when: when::from_proto(when)?,
         on_conflict: on_conflict_from_proto(arm.on_conflict)?,
@@ -139,12 +151,23 @@ fn unreadable(detail: impl Into<String>) -> Rejection {
 
 pub(super) fn to_proto(command: &Command) -> proto::Command {
     use proto::command::Action as Message;
+    let about = |key: &TimerKey, generation: &Option<Generation>| {
+        (key.id.as_str().to_owned(), generation.map(|generation| generation.0))
+    };
     let action = match &command.action {
         Action::Arm(arm) => Message::Arm(arm_to_proto(arm)),
-        Action::Disarm { key, generation } => Message::Disarm(proto::Disarm {
-            timer_id: key.id.as_str().to_owned(),
-            generation: generation.map(|generation| generation.0),
-        }),
+        Action::Disarm { key, generation } => {
+            let (timer_id, generation) = about(key, generation);
+            Message::Disarm(proto::Disarm { timer_id, generation })
+        }
+        Action::Pause { key, generation } => {
+            let (timer_id, generation) = about(key, generation);
+            Message::Pause(proto::Pause { timer_id, generation })
+        }
+        Action::Resume { key, generation } => {
+            let (timer_id, generation) = about(key, generation);
+            Message::Resume(proto::Resume { timer_id, generation })
+        }
         Action::DisarmRun { run: _ } => Message::DisarmRun(proto::DisarmRun {}),
         Action::SealRun { run: _, retention } => {
             Message::SealRun(proto::SealRun { retention_ms: retention.map(retention_millis) })

@@ -14,13 +14,15 @@ use crate::timer::model::{Generation, OutboxRecord};
 use crate::wire::strategy;
 
 /// The examples that the documentation shows, letter by letter.
-const EXAMPLES: [&str; 5] = [
+const EXAMPLES: [&str; 7] = [
     r#"{"tenant":"acme","run":"order-42","correlation_id":"c-1","arm":{"timer_id":"reminder","kind":"email","at":"2026-12-01T09:00:00.250Z","payload":"text"}}"#,
     r#"{"run":"order-42","arm":{"timer_id":"t2","kind":"email","after":"PT30M","payload_base64":"AAEC","key":"other-key","on_conflict":"replace",
       "headers":[{"key":"x","value":"text"},{"key":"x","value_base64":"/w=="}],"outbox":[{"key":"k","value":"v","headers":[]}]}}"#,
     r#"{"tenant":"acme","run":"order-42","disarm":{"timer_id":"reminder","generation":7}}"#,
     r#"{"tenant":"acme","run":"order-42","disarm_run":{}}"#,
     r#"{"tenant":"acme","run":"order-42","seal_run":{"retention":"P7D"}}"#,
+    r#"{"tenant":"acme","run":"order-42","pause":{"timer_id":"reminder","generation":7}}"#,
+    r#"{"tenant":"acme","run":"order-42","resume":{"timer_id":"reminder"}}"#,
 ];
 
 fn run(tenant: &str) -> RunKey {
@@ -35,7 +37,7 @@ fn text(text: &'static str) -> Bytes {
     Bytes::from_static(text.as_bytes())
 }
 
-fn example_commands() -> [Command; 5] {
+fn example_commands() -> [Command; 7] {
     let first = Arm {
         key: timer("acme", "reminder"),
         kind: KindRef::Name("email".to_owned()),
@@ -67,6 +69,8 @@ fn example_commands() -> [Command; 5] {
         silent(Action::Disarm { key: timer("acme", "reminder"), generation: Some(Generation(7)) }),
         silent(Action::DisarmRun { run: run("acme") }),
         silent(Action::SealRun { run: run("acme"), retention: Some(Duration::from_hours(7 * 24)) }),
+        silent(Action::Pause { key: timer("acme", "reminder"), generation: Some(Generation(7)) }),
+        silent(Action::Resume { key: timer("acme", "reminder"), generation: None }),
     ]
 }
 
@@ -94,7 +98,9 @@ fn golden_json() {
         {"run":"order-42","arm":{"timer_id":"t2","kind":"email","after":"PT30M","on_conflict":"replace","payload_base64":"AAEC","key":"other-key","headers":[{"key":"x","value":"text"},{"key":"x","value_base64":"/w=="}],"outbox":[{"key":"k","value":"v"}]}}
         {"tenant":"acme","run":"order-42","disarm":{"timer_id":"reminder","generation":7}}
         {"tenant":"acme","run":"order-42","disarm_run":{}}
-        {"tenant":"acme","run":"order-42","seal_run":{"retention":"PT168H"}}"#]].assert_eq(&written.join("\n"));
+        {"tenant":"acme","run":"order-42","seal_run":{"retention":"PT168H"}}
+        {"tenant":"acme","run":"order-42","pause":{"timer_id":"reminder","generation":7}}
+        {"tenant":"acme","run":"order-42","resume":{"timer_id":"reminder"}}"#]].assert_eq(&written.join("\n"));
 }
 
 #[test]
@@ -105,7 +111,9 @@ fn golden_protobuf() {
         b"\x12\x08order-42R<\n\x02t2\x1a\x05email(\xc0\xeemP\x02Z\x03\0\x01\x02b\tother-keyj\t\n\x01x\x12\x04textj\x06\n\x01x\x12\x01\xffr\x06\n\x01k\x12\x01v"
         b"\n\x04acme\x12\x08order-42Z\x0c\n\x08reminder\x10\x07"
         b"\n\x04acme\x12\x08order-42b\0"
-        b"\n\x04acme\x12\x08order-42j\x06\x08\x80\x88\xb2\xa0\x02""#]].assert_eq(&written.join("\n"));
+        b"\n\x04acme\x12\x08order-42j\x06\x08\x80\x88\xb2\xa0\x02"
+        b"\n\x04acme\x12\x08order-42r\x0c\n\x08reminder\x10\x07"
+        b"\n\x04acme\x12\x08order-42z\n\n\x08reminder""#]].assert_eq(&written.join("\n"));
 }
 
 #[test]
@@ -114,7 +122,11 @@ fn a_kind_has_a_name_or_a_number() {
         let value = format!(r#"{{"run":"r","arm":{{"timer_id":"t","kind":{json},"after":"PT1S"}}}}"#);
         match decode(Some(&Bytes::from(value)), &[]).unwrap().action {
             Action::Arm(arm) => arm.kind,
-            other @ (Action::Disarm { .. } | Action::DisarmRun { .. } | Action::SealRun { .. }) => panic!("{other:?}"),
+            other @ (Action::Disarm { .. }
+            | Action::Pause { .. }
+            | Action::Resume { .. }
+            | Action::DisarmRun { .. }
+            | Action::SealRun { .. }) => panic!("{other:?}"),
         }
     };
     assert_eq!(kind("\"email\""), KindRef::Name("email".to_owned()));

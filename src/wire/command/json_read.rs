@@ -15,8 +15,11 @@ use crate::timer::outcome::{Reason, Rejection};
 use crate::wire::json::{Json, Members};
 use crate::wire::{duration, proto};
 
-const COMMAND_FIELDS: [&str; 7] = ["tenant", "run", "correlation_id", "arm", "disarm", "disarm_run", "seal_run"];
-const ACTIONS: [&str; 4] = ["arm", "disarm", "disarm_run", "seal_run"];
+const COMMAND_FIELDS: [&str; 9] =
+    ["tenant", "run", "correlation_id", "arm", "disarm", "disarm_run", "seal_run", "pause", "resume"];
+const ACTIONS: [&str; 6] = ["arm", "disarm", "disarm_run", "seal_run", "pause", "resume"];
+/// The actions that are about one timer.
+const TIMER_ACTIONS: [&str; 4] = ["arm", "disarm", "pause", "resume"];
 const ARM_FIELDS: [&str; 15] = [
     "timer_id",
     "kind",
@@ -39,7 +42,7 @@ const HEADER_FIELDS: [&str; 3] = ["key", "value", "value_base64"];
 
 pub(super) fn glimpse(tree: &Json) -> Glimpse {
     let text = |json: Option<&Json>| json.and_then(Json::as_text).map(str::to_owned);
-    let action = tree.member("arm").or_else(|| tree.member("disarm"));
+    let action = TIMER_ACTIONS.into_iter().find_map(|name| tree.member(name));
     Glimpse {
         correlation_id: text(tree.member("correlation_id")),
         tenant: text(tree.member("tenant")),
@@ -69,14 +72,27 @@ fn read_action(members: &mut Members) -> Result<proto::command::Action, Rejectio
     let mut given = given.into_iter();
     match (given.next(), given.next()) {
         (Some(("arm", arm)), None) => Ok(Action::Arm(read_arm(arm)?)),
-        (Some(("disarm", disarm)), None) => Ok(Action::Disarm(read_disarm(disarm)?)),
+        (Some((name @ "disarm", disarm)), None) => {
+            let (timer_id, generation) = read_about(name, disarm)?;
+            Ok(Action::Disarm(proto::Disarm { timer_id, generation }))
+        }
+        (Some((name @ "pause", pause)), None) => {
+            let (timer_id, generation) = read_about(name, pause)?;
+            Ok(Action::Pause(proto::Pause { timer_id, generation }))
+        }
+        (Some((name @ "resume", resume)), None) => {
+            let (timer_id, generation) = read_about(name, resume)?;
+            Ok(Action::Resume(proto::Resume { timer_id, generation }))
+        }
         (Some(("disarm_run", disarm_run)), None) => {
             Members::open(disarm_run, "disarm_run", &[])?;
             Ok(Action::DisarmRun(proto::DisarmRun {}))
         }
         (Some((_, seal_run)), None) => Ok(Action::SealRun(read_seal_run(seal_run)?)),
         (Some(_), Some(_)) => Err(unreadable(format!("the command has {names}; send one action in a record"))),
-        (None, _) => Err(unreadable("the command has no action; give one of arm, disarm, disarm_run, seal_run")),
+        (None, _) => {
+            Err(unreadable("the command has no action; give one of arm, disarm, disarm_run, seal_run, pause, resume"))
+        }
     }
 }
 
@@ -143,9 +159,10 @@ fn read_outbox(members: &mut Members) -> Result<Vec<proto::OutboxRecord>, Reject
     Ok(records)
 }
 
-fn read_disarm(disarm: Json) -> Result<proto::Disarm, Rejection> {
-    let mut members = Members::open(disarm, "disarm", &["timer_id", "generation"])?;
-    Ok(proto::Disarm { timer_id: members.required_text("timer_id")?, generation: members.whole("generation")? })
+/// Reads what an action has that is about one timer, or one version of it.
+fn read_about(name: &str, action: Json) -> Result<(String, Option<u64>), Rejection> {
+    let mut members = Members::open(action, name, &["timer_id", "generation"])?;
+    Ok((members.required_text("timer_id")?, members.whole("generation")?))
 }
 
 fn read_seal_run(seal_run: Json) -> Result<proto::SealRun, Rejection> {

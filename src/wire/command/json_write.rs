@@ -26,16 +26,21 @@ struct CommandFields<'a> {
 #[serde(rename_all = "snake_case")]
 enum ActionFields<'a> {
     Arm(Box<ArmFields<'a>>),
-    Disarm {
-        timer_id: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        generation: Option<u64>,
-    },
+    Disarm(AboutFields<'a>),
+    Pause(AboutFields<'a>),
+    Resume(AboutFields<'a>),
     DisarmRun {},
     SealRun {
         #[serde(skip_serializing_if = "Option::is_none")]
         retention: Option<String>,
     },
+}
+
+#[derive(Serialize)]
+struct AboutFields<'a> {
+    timer_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -106,7 +111,15 @@ fn action_fields(action: &proto::command::Action) -> ActionFields<'_> {
     use proto::command::Action;
     match action {
         Action::Arm(arm) => ActionFields::Arm(Box::new(arm_fields(arm))),
-        Action::Disarm(disarm) => ActionFields::Disarm { timer_id: &disarm.timer_id, generation: disarm.generation },
+        Action::Disarm(proto::Disarm { timer_id, generation }) => {
+            ActionFields::Disarm(AboutFields { timer_id, generation: *generation })
+        }
+        Action::Pause(proto::Pause { timer_id, generation }) => {
+            ActionFields::Pause(AboutFields { timer_id, generation: *generation })
+        }
+        Action::Resume(proto::Resume { timer_id, generation }) => {
+            ActionFields::Resume(AboutFields { timer_id, generation: *generation })
+        }
         Action::DisarmRun(proto::DisarmRun {}) => ActionFields::DisarmRun {},
         Action::SealRun(seal) => ActionFields::SealRun { retention: seal.retention_ms.map(duration::write_millis) },
     }

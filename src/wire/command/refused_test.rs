@@ -40,14 +40,14 @@ fn a_record_without_a_command() {
     check(
         &["", "hello", "\u{7f}\u{7f}", "{", "{}", "{} {}", r#"{"run":"r"}"#],
         expect![[r#"
-        [? ] unreadable: the record has no value; send a command as protobuf or JSON
-        [? ] unreadable: the value is not a punctual.v1.Command: failed to decode Protobuf message: Command.action: invalid wire type: Varint (expected LengthDelimited); for JSON send the header content-type: application/json
-        [? ] unreadable: the value is not a punctual.v1.Command: failed to decode Protobuf message: invalid wire type value: 7; for JSON send the header content-type: application/json
-        [? ] unreadable: the command is not JSON: EOF while parsing an object at line 1 column 1
-        [? ] unreadable: `run` is missing; give it
-        [? ] unreadable: behind the command stands more: trailing characters at line 1 column 4
-        [default/r ] unreadable: the command has no action; give one of arm, disarm, disarm_run, seal_run
-    "#]],
+            [? ] unreadable: the record has no value; send a command as protobuf or JSON
+            [? ] unreadable: the value is not a punctual.v1.Command: failed to decode Protobuf message: Command.action: invalid wire type: Varint (expected LengthDelimited); for JSON send the header content-type: application/json
+            [? ] unreadable: the value is not a punctual.v1.Command: failed to decode Protobuf message: invalid wire type value: 7; for JSON send the header content-type: application/json
+            [? ] unreadable: the command is not JSON: EOF while parsing an object at line 1 column 1
+            [? ] unreadable: `run` is missing; give it
+            [? ] unreadable: behind the command stands more: trailing characters at line 1 column 4
+            [default/r ] unreadable: the command has no action; give one of arm, disarm, disarm_run, seal_run, pause, resume
+        "#]],
     );
 }
 
@@ -72,7 +72,7 @@ fn unknown_fields_by_name_at_any_depth() {
             r#"{"run":"r","seal_run":{"retention_ms":7}}"#,
         ],
         expect![[r#"
-            [default/r c] unreadable: `disarmrun` is not a known field; known here: tenant, run, correlation_id, arm, disarm, disarm_run, seal_run
+            [default/r c] unreadable: `disarmrun` is not a known field; known here: tenant, run, correlation_id, arm, disarm, disarm_run, seal_run, pause, resume
             [default/r c] unreadable: `disarm_run.all` is not a known field; known here: none
             [default/r/t ] unreadable: `disarm.gen` is not a known field; known here: timer_id, generation
             [default/r ] unreadable: `seal_run.retention_ms` is not a known field; known here: retention
@@ -336,7 +336,7 @@ fn protobuf_that_is_no_command() {
     check(
         &messages.map(|message| message.encode_to_vec()),
         expect![[r#"
-            [acme/r c] unreadable: the command has no action that this release knows; give one of arm, disarm, disarm_run, seal_run, or upgrade the service if the client is newer
+            [acme/r c] unreadable: the command has no action that this release knows; give one of arm, disarm, disarm_run, seal_run, pause, resume, or upgrade the service if the client is newer
             [acme/r/t c] unreadable: the arm has no kind; name it, or give its number
             [acme/r/t c] unreadable: the arm does not say when, in a form that this release knows; give one of at, after, cron, every, local, calendar
             [acme/r/t c] unreadable: on_conflict 3 is not known to this release; give keep or replace, or upgrade the service

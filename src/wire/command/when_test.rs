@@ -53,7 +53,11 @@ fn golden_protobuf() {
 fn what_is_left_out_has_its_default() {
     let when = |text: &str| match decode(Some(&command(text)), &[]).unwrap().action {
         Action::Arm(arm) => arm.when,
-        other @ (Action::Disarm { .. } | Action::DisarmRun { .. } | Action::SealRun { .. }) => panic!("{other:?}"),
+        other @ (Action::Disarm { .. }
+        | Action::Pause { .. }
+        | Action::Resume { .. }
+        | Action::DisarmRun { .. }
+        | Action::SealRun { .. }) => panic!("{other:?}"),
     };
     let zone = |when: When| match when {
         When::Recurring(wish) => match wish.rule {

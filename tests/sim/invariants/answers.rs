@@ -99,6 +99,9 @@ pub(crate) fn outcome(verdict: &Verdict, spec: &Spec) -> &'static str {
         }
         Verdict::TooLate { .. } => "too_late",
         Verdict::Changed { .. } => "changed",
+        Verdict::Paused { .. } => "paused",
+        Verdict::Resumed { .. } => "resumed",
+        Verdict::NotPaused { .. } => "not_paused",
         Verdict::Swept { .. } if matches!(spec.ask, Ask::SealRun { .. }) => "run_sealed",
         Verdict::Swept { .. } => "run_disarmed",
         Verdict::Sealed => "sealed",
@@ -115,7 +118,13 @@ fn is_equal(expected: &ExpectedAnswer, answer: &Received) -> bool {
             due = Some(Timestamp::from_millis(*at));
             *generation
         }
+        Verdict::Resumed { generation, due: at } => {
+            due = Some(Timestamp::from_millis(*at));
+            Some(*generation)
+        }
         Verdict::AlreadyArmed { generation }
+        | Verdict::Paused { generation }
+        | Verdict::NotPaused { generation }
         | Verdict::Disarmed { generation }
         | Verdict::Changed { generation }
         | Verdict::TooLate { generation } => Some(*generation),
@@ -128,7 +137,7 @@ fn is_equal(expected: &ExpectedAnswer, answer: &Received) -> bool {
     };
     let timer_id = match &spec.ask {
         Ask::Arm(arm) => Some(arm.id.clone()),
-        Ask::Disarm { id, .. } => Some(id.clone()),
+        Ask::Disarm { id, .. } | Ask::Pause { id, .. } | Ask::Resume { id, .. } => Some(id.clone()),
         Ask::DisarmRun | Ask::SealRun { .. } | Ask::Garbage(_) => None,
     };
     let same = Received {

@@ -120,6 +120,12 @@ pub(crate) fn writes(changes: &Changes, name: &TimerName, generation: u64, ask: 
     timer.is_some_and(|timer| timer.generation.0 == generation && carries(&timer, ask))
 }
 
+/// Returns whether a transaction writes this version of a timer.
+pub(crate) fn has_version(changes: &Changes, name: &TimerName, generation: u64) -> bool {
+    let value = changes.values.get(&StateKey::Timer(timer_key(name))).and_then(Option::as_ref);
+    value.and_then(|value| decode_timer(value).ok()).is_some_and(|timer| timer.generation.0 == generation)
+}
+
 fn carries(timer: &Timer, ask: &ArmAsk) -> bool {
     timer.payload == ask.payload
         && timer.record_key == ask.key
@@ -149,6 +155,7 @@ fn is_equal(armed: &Armed, timer: &Timer) -> bool {
     timer.generation.0 == armed.generation
         && timer.due.as_millis() == armed.due
         && claims::is_held(armed, timer)
+        && timer.paused.is_some() == armed.is_paused
         && u32::from(timer.kind.get()) == armed.kind
         && (armed.at.0..=armed.at.1).contains(&timer.armed.as_millis())
         && recurring::is_stored(armed, timer)

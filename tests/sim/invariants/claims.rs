@@ -87,7 +87,7 @@ pub(crate) fn is_held(armed: &Armed, timer: &Timer) -> bool {
     let wake = timer.wake.as_millis();
     match delivery(armed) {
         Delivery::Once | Delivery::Dated | Delivery::Chained => {
-            wake == armed.due && timer.attempt == 0 && timer.claim.is_none()
+            wake == armed.wake && timer.attempt == 0 && timer.claim.is_none()
         }
         // A row of a release that did not know the kind has no lease before its first delivery.
         Delivery::Claim { .. } => {

@@ -77,8 +77,19 @@ pub(crate) fn fired(oracle: &mut Oracle, taken: &Taken, fired: &Fired) -> Result
         let (generation, due) = (home.next_generation, at + CHAINED_PAUSE);
         home.next_generation += 1;
         let (kind, sent) = (CHAINED_KIND.0, armed.sent);
-        let timer =
-            Armed { generation, due, wake: due, attempts: 0, kind, at: (at, at), ask, anchor: at, fired: 0, sent };
+        let timer = Armed {
+            generation,
+            due,
+            wake: due,
+            is_paused: false,
+            attempts: 0,
+            kind,
+            at: (at, at),
+            ask,
+            anchor: at,
+            fired: 0,
+            sent,
+        };
         home.put((run.clone(), next.clone()), timer);
     }
     Ok(vec![(run.clone(), next), (run.clone(), stop)])

@@ -15,6 +15,7 @@ pub(crate) mod gate;
 pub(crate) mod handlers;
 pub(crate) mod liveness;
 pub(crate) mod never_early;
+pub(crate) mod paused;
 pub(crate) mod positions;
 pub(crate) mod recurring;
 pub(crate) mod rejections;

@@ -11,22 +11,30 @@ use crate::oracle::{Armed, End, Home, TimerName};
 /// Takes a fire at the instant `at`, as its process said: the timer is dated anew, or has ended.
 pub(crate) fn fired(home: &mut Home, name: &TimerName, at: i64) {
     let Some(armed) = home.end(name, End::Fired) else { return };
-    let (anchor, interval, count) = match armed.ask.when {
-        WhenAsk::Every { interval, count } => (armed.anchor, interval, count),
-        // Each minute is a whole number of steps, and so is the time since 1970.
-        WhenAsk::Cron { seconds, count } => (0, seconds * 1_000, count),
-        WhenAsk::At(_) | WhenAsk::After(_) => (0, 1, 1),
+    let count = match armed.ask.when {
+        WhenAsk::Every { count, .. } | WhenAsk::Cron { count, .. } => count,
+        WhenAsk::At(_) | WhenAsk::After(_) => 1,
     };
     let fired = armed.fired + 1;
-    if fired >= count {
+    let Some(due) = next(&armed, at).filter(|_| fired < count) else {
         home.remember(name, (End::Fired, armed.generation), armed.kind, (at, at));
         return;
-    }
-    let passed = (at - anchor) / interval;
-    let due = anchor + (passed + 1) * interval;
+    };
     let generation = home.next_generation;
     home.next_generation += 1;
     home.put(name.clone(), Armed { generation, due, wake: due, attempts: 0, fired, ..armed });
+}
+
+/// Returns the first occurrence after an instant, if the timer recurs.
+pub(crate) fn next(armed: &Armed, at: i64) -> Option<i64> {
+    let (anchor, interval) = match armed.ask.when {
+        WhenAsk::Every { interval, .. } => (armed.anchor, interval),
+        // Each minute is a whole number of steps, and so is the time since 1970.
+        WhenAsk::Cron { seconds, .. } => (0, seconds * 1_000),
+        WhenAsk::At(_) | WhenAsk::After(_) => return None,
+    };
+    let passed = (at - anchor) / interval;
+    Some(anchor + (passed + 1) * interval)
 }
 
 /// Returns whether a fired record says which occurrence it is, if its timer recurs.

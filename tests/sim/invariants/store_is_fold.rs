@@ -56,11 +56,14 @@ fn check_store(sim: &Sim, partition: Partition, store: &MemoryStore) -> Result<(
     }
     let committed = |key: &StateKey| log.committed_below(&key.encode(), below).and_then(|data| data.value.clone());
     let violation = |detail: String| Err(Violation { id: "INV-STORE-6", detail });
-    let mut rows = 0;
+    let (mut rows, mut parked) = (0, 0);
     for kind in all_kinds() {
-        for row in store.due(kind, DueKey::MIN, Timestamp::MAX, usize::MAX).expect("memory can be read") {
+        // Paused timers are behind all instants.
+        let end = Timestamp::from_millis(i64::MAX);
+        for row in store.due(kind, DueKey::MIN, end, usize::MAX).expect("memory can be read") {
             let DueRow::Timer(timer) = row else { return violation(format!("partition {partition}: {row:?}")) };
             rows += 1;
+            parked += u64::from(timer.paused.is_some());
             let body = committed(&StateKey::Timer(timer.key.clone()));
             if body != Some(encode_timer(&timer)) {
                 return violation(format!("partition {partition} has {timer:?}, the changelog has {body:?}"));
@@ -78,6 +81,7 @@ fn check_store(sim: &Sim, partition: Partition, store: &MemoryStore) -> Result<(
         return violation(format!("partition {partition} has {rows} timers, counts {pending}, the changelog {timers}"));
     }
     drop(broker);
+    super::paused::check_store(partition, store, parked)?;
     super::remembered::check_store(sim, partition, store, below)
 }
 

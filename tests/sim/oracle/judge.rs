@@ -5,6 +5,7 @@
 
 use punctual::timer::kind::PastDue;
 
+use super::pausing;
 use super::remembered::{Memory, longest};
 use super::{Armed, End, Home, RunName, TimerName, Waiting};
 use crate::client::{ArmAsk, Ask, KindAsk, Spec, WhenAsk};
@@ -43,6 +44,16 @@ pub(crate) enum Verdict {
     Changed {
         generation: u64,
     },
+    Paused {
+        generation: u64,
+    },
+    Resumed {
+        generation: u64,
+        due: i64,
+    },
+    NotPaused {
+        generation: u64,
+    },
     /// The run's timers are gone; whether it was sealed, and until when.
     Swept {
         sealed_until: Option<i64>,
@@ -58,6 +69,11 @@ impl Verdict {
     /// Returns whether an answer with this generation tells of the ending that is meant, if one is.
     pub(crate) fn is_of_ending(&self, generation: Option<u64>) -> bool {
         if let Self::AlreadyEnded { end } = self { end.map(|(_, ended)| ended) == generation } else { true }
+    }
+
+    /// Returns whether an answer with this generation tells of the resumed version that is meant, if one is.
+    pub(crate) fn is_of_version(&self, generation: Option<u64>) -> bool {
+        if let Self::Resumed { generation: resumed, .. } = self { generation == Some(*resumed) } else { true }
     }
 
     /// Returns whether a disarm that found no timer is remembered.
@@ -78,6 +94,8 @@ pub(crate) struct When {
     pub(crate) is_forwarded: bool,
     /// When the command was there.
     pub(crate) sent: Millis,
+    /// Whether there may be rows that cannot be read.
+    pub(crate) has_corrupt_rows: bool,
 }
 
 /// Returns everything that may come of a command, the likeliest first.
@@ -88,9 +106,13 @@ pub(crate) fn verdicts(home: &Home, spec: &Spec, when: &When) -> Vec<Verdict> {
         for sealed_until in seals(home, &run_of(spec), when) {
             let is_sealed = sealed_until.is_some_and(|until| time < until);
             for memory in memories(home, spec, when) {
-                let verdict = verdict(home, spec, when, &Clock { now, is_sealed, memory });
-                if !found.contains(&verdict) {
-                    found.push(verdict);
+                let clock = Clock { now, is_sealed, memory };
+                for verdict in
+                    pausing::verdicts(home, spec, when).unwrap_or_else(|| vec![verdict(home, spec, when, &clock)])
+                {
+                    if !found.contains(&verdict) {
+                        found.push(verdict);
+                    }
                 }
             }
         }
@@ -109,7 +131,7 @@ fn memories(home: &Home, spec: &Spec, when: &When) -> Vec<Option<Memory>> {
     match &spec.ask {
         Ask::Arm(arm) => home.memories(&name_of(spec, &arm.id), when.high),
         Ask::Disarm { id, .. } => home.memories(&name_of(spec, id), when.high),
-        Ask::DisarmRun | Ask::SealRun { .. } | Ask::Garbage(_) => vec![None],
+        Ask::Pause { .. } | Ask::Resume { .. } | Ask::DisarmRun | Ask::SealRun { .. } | Ask::Garbage(_) => vec![None],
     }
 }
 
@@ -155,6 +177,7 @@ fn verdict(home: &Home, spec: &Spec, when: &When, clock: &Clock) -> Verdict {
             }
             Some(timer) => Verdict::Disarmed { generation: timer.generation },
         },
+        Ask::Pause { .. } | Ask::Resume { .. } => unreachable!("these are judged in `pausing`"),
         Ask::DisarmRun => Verdict::Swept { sealed_until: None },
         Ask::SealRun { retention } => {
             let until = retention.map_or(i64::MAX, |retention| when.recorded.min(now) + retention);
@@ -255,6 +278,7 @@ pub(crate) fn apply(home: &mut Home, spec: &Spec, when: &When, verdict: &Verdict
                 generation,
                 due: *due,
                 wake: *due,
+                is_paused: false,
                 attempts: 0,
                 kind: *kind,
                 at,
@@ -277,6 +301,14 @@ pub(crate) fn apply(home: &mut Home, spec: &Spec, when: &When, verdict: &Verdict
         (Verdict::NotFound { is_noted: true }, Ask::Disarm { id, .. }) => {
             let memory = Memory { end: None, ended: (when.low, when.high), lasts: longest(home, when.is_old) };
             home.remembered.insert(name_of(spec, id), vec![memory]);
+            None
+        }
+        (Verdict::Paused { .. }, Ask::Pause { id, .. }) => {
+            pausing::pause(home, &name_of(spec, id));
+            None
+        }
+        (Verdict::Resumed { generation, due }, Ask::Resume { id, .. }) => {
+            pausing::resume(home, &name_of(spec, id), (*generation, *due), when.recorded);
             None
         }
         (Verdict::Swept { sealed_until }, _) => {
@@ -315,7 +347,7 @@ pub(crate) fn run_of(spec: &Spec) -> RunName {
     (spec.tenant.to_owned(), spec.run.clone())
 }
 
-fn name_of(spec: &Spec, id: &str) -> TimerName {
+pub(crate) fn name_of(spec: &Spec, id: &str) -> TimerName {
     (run_of(spec), id.to_owned())
 }
 

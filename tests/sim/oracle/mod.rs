@@ -14,6 +14,7 @@ pub(crate) mod guess;
 pub(crate) mod happening;
 pub(crate) mod judge;
 pub(crate) mod parts;
+pub(crate) mod pausing;
 pub(crate) mod remembered;
 pub(crate) mod settle;
 
@@ -44,8 +45,10 @@ pub(crate) struct Armed {
     pub(crate) generation: u64,
     /// In milliseconds since 1970.
     pub(crate) due: i64,
-    /// When it fires next: its due, or the end of its lease.
+    /// When it fires next: its due, the end of its lease, or its resume.
     pub(crate) wake: i64,
+    /// Whether it is paused.
+    pub(crate) is_paused: bool,
     /// How often it was delivered.
     pub(crate) attempts: u32,
     pub(crate) kind: u32,
@@ -97,6 +100,7 @@ pub(crate) struct Home {
     pub(crate) position: i64,
     pub(crate) next_generation: u64,
     pub(crate) timers: BTreeMap<TimerName, Armed>,
+    /// When those of them that are not paused fire next.
     pub(crate) dues: BTreeSet<(i64, TimerName)>,
     pub(crate) runs: BTreeMap<RunName, RunModel>,
     /// The process whose barrier was the last.
@@ -118,7 +122,9 @@ pub(crate) struct Home {
 impl Home {
     pub(crate) fn put(&mut self, name: TimerName, timer: Armed) {
         self.end(&name, End::Replaced);
-        self.dues.insert((timer.wake, name.clone()));
+        if !timer.is_paused {
+            self.dues.insert((timer.wake, name.clone()));
+        }
         self.timers.insert(name, timer);
     }
 

@@ -12,16 +12,18 @@ use super::guess::Guesses;
 use super::happening::{self, Happening};
 use super::judge::{self, Verdict, When};
 use super::parts::{Changes, FORWARDED, Parts, number_of, origin_of, take_apart, text};
+use super::pausing;
 use super::remembered::{Memory, longest};
 use super::{End, Home, Oracle, Process, RunName, TimerName};
 use crate::broker::partition::{Data, Fate};
 use crate::broker::transactions::Decision;
 use crate::client::{Ask, Spec, WhenAsk};
 use crate::invariants::{
-    answers, changelog_folds, exactly_once, expiry, fences, forwards, gate, handlers, never_early, positions,
+    answers, changelog_folds, exactly_once, expiry, fences, forwards, gate, handlers, never_early, paused, positions,
     rejections, remembered as ids, zombies,
 };
 use crate::murmur::java_partition;
+use crate::plan::Fault;
 use crate::pod::Skew;
 use crate::sim::{EPOCH, Sim, Violation};
 
@@ -146,6 +148,7 @@ fn take_happening(
     within: &mut Within<'_>,
     expected: &mut Expected,
 ) -> Result<(), Violation> {
+    paused::check(oracle, sim, &happening)?;
     let (home, name) = match happening {
         Happening::Fired(fired) => {
             let timer = exactly_once::check(oracle, sim, &fired, within.outbox)?;
@@ -174,7 +177,7 @@ fn began(parts: &Parts, partition: Partition, before: i64) -> i64 {
 }
 
 /// A place on the command topic, and the transaction that took it.
-struct Place<'a> {
+pub(crate) struct Place<'a> {
     partition: Partition,
     offset: i64,
     writer: Writer,
@@ -204,6 +207,7 @@ fn take_command(oracle: &mut Oracle, sim: &Sim, at: &Place<'_>, expected: &mut E
         is_old: at.writer.process.is_old,
         is_forwarded: text(&data.headers, FORWARDED).is_some(),
         sent: entry.appended,
+        has_corrupt_rows: sim.plan.has(Fault::CorruptRow),
     };
     drop(broker);
     oracle.counts.commands += 1;
@@ -294,7 +298,13 @@ fn take_stray(at: &Place<'_>, home: Partition, given: Given, expected: &mut Expe
         Ask::Arm(arm) if matches!(arm.when, WhenAsk::After(_) | WhenAsk::Every { .. } | WhenAsk::Cron { .. }) => {
             judge::resolve(arm.when, when.recorded, now)
         }
-        Ask::Arm(_) | Ask::Disarm { .. } | Ask::DisarmRun | Ask::SealRun { .. } | Ask::Garbage(_) => Ok(0),
+        Ask::Arm(_)
+        | Ask::Disarm { .. }
+        | Ask::Pause { .. }
+        | Ask::Resume { .. }
+        | Ask::DisarmRun
+        | Ask::SealRun { .. }
+        | Ask::Garbage(_) => Ok(0),
     };
     let reason = if when.is_forwarded { Err("forward_loop") } else { resolved.map(|_| ()) };
     match reason {
@@ -308,7 +318,7 @@ fn timers_of(home: &Home, spec: &Spec) -> BTreeSet<TimerName> {
     let run = judge::run_of(spec);
     match &spec.ask {
         Ask::Arm(arm) => BTreeSet::from([(run, arm.id.clone())]),
-        Ask::Disarm { id, .. } => BTreeSet::from([(run, id.clone())]),
+        Ask::Disarm { id, .. } | Ask::Pause { id, .. } | Ask::Resume { id, .. } => BTreeSet::from([(run, id.clone())]),
         Ask::DisarmRun | Ask::SealRun { .. } => home.timers.keys().filter(|name| name.0 == run).cloned().collect(),
         Ask::Garbage(_) => BTreeSet::new(),
     }
@@ -334,12 +344,16 @@ fn choose(
         Some(answer) => {
             let reason = if let Verdict::Rejected { reason } = verdict { Some(*reason) } else { None };
             answers::outcome(verdict, spec) == answer.outcome
+                && verdict.is_of_version(answer.generation)
                 && answer.reason.as_deref() == reason
                 && verdict.is_of_ending(answer.generation)
         }
         None => match verdict {
             Verdict::Armed { .. } => is_armed(home, spec, at),
             Verdict::Rejected { .. } => is_rejected(at),
+            Verdict::Paused { .. } | Verdict::Resumed { .. } | Verdict::NotPaused { .. } => {
+                !is_rejected(at) && pausing::is_done(verdict, spec, at)
+            }
             Verdict::AlreadyArmed { .. }
             | Verdict::Disarmed { .. }
             | Verdict::NotFound { .. }
@@ -371,6 +385,12 @@ fn is_armed(home: &Home, spec: &Spec, at: &Place<'_>) -> bool {
             .fired
             .iter()
             .any(|fired| exactly_once::is_of(fired, &name, generation) && fired.data.value == arm.payload)
+}
+
+/// Returns whether the transaction has this version of a timer: in the changelog, or as it fires.
+pub(crate) fn shows(at: &Place<'_>, name: &TimerName, generation: u64) -> bool {
+    at.parts.changes.get(&at.partition).is_some_and(|changes| changelog_folds::has_version(changes, name, generation))
+        || at.parts.fired.iter().any(|fired| exactly_once::is_of(fired, name, generation))
 }
 
 /// Returns whether the transaction has a dead letter of the command.
