@@ -2,6 +2,9 @@
 //!
 //! Owns which of several right readings is tried. Never excuses anything: a reading counts only if the whole transaction fits it.
 
+use super::Oracle;
+use crate::broker::transactions::Decision;
+
 /// The guesses of one transaction, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guesses {
@@ -29,4 +32,18 @@ impl Guesses {
         let of_guess = |(guess, readings): (usize, &usize)| (1..*readings).map(move |reading| (guess, reading));
         self.had.iter().enumerate().flat_map(of_guess).collect()
     }
+}
+
+/// Returns whether there may be a command whose outcome depends on the clock of the process, and another one that hides it.
+pub(crate) fn may_guess(oracle: &Oracle, decision: &Decision) -> bool {
+    decision.positions.iter().any(|(partition, after)| {
+        oracle.homes.get(partition).is_some_and(|home| {
+            let is_unclear = || {
+                !home.remembered.is_empty()
+                    || home.runs.values().any(|run| run.sealed_until.is_some())
+                    || home.timers.values().any(|timer| timer.is_paused)
+            };
+            after.0 > home.position + 1 && is_unclear()
+        })
+    })
 }

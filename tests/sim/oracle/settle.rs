@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use punctual::log::Destination;
 use punctual::position::Partition;
 
-use super::guess::Guesses;
+use super::guess::{Guesses, may_guess};
 use super::happening::{self, Happening};
 use super::judge::{self, Verdict, When};
 use super::parts::{Changes, FORWARDED, Parts, number_of, origin_of, take_apart, text};
@@ -78,16 +78,6 @@ pub(super) fn settle(oracle: &mut Oracle, sim: &Sim, decision: &Decision) -> Res
         }
     }
     first
-}
-
-/// Returns whether there may be a command whose outcome depends on the clock of the process, and another one that hides it.
-fn may_guess(oracle: &Oracle, decision: &Decision) -> bool {
-    decision.positions.iter().any(|(partition, after)| {
-        oracle.homes.get(partition).is_some_and(|home| {
-            let is_unclear = !home.remembered.is_empty() || home.runs.values().any(|run| run.sealed_until.is_some());
-            is_unclear && after.0 > home.position + 1
-        })
-    })
 }
 
 fn read(oracle: &mut Oracle, sim: &Sim, decision: &Decision) -> Result<(), Violation> {
